@@ -24,7 +24,8 @@ from tests.integration.tiered_topics import (
 )
 from tests.integration.wire_client import Closed
 
-ROUNDS = 10
+# ``make chaos`` kills more often, and more than one broker.
+ROUNDS = 5
 READ_OR_DELETED = (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
 # Restarts give a new leader epoch: the claims of those before it are cleaned, too.
 QUICK = {**SETTINGS, "remote.log.manager.task.interval.ms": "50"}

@@ -111,7 +111,7 @@ def write_quietly(side: Side, producer: Producer, data: bytes) -> None:
         ApiKey.PRODUCE,
         11,
         acks=-1,
-        timeout_ms=5_000,
+        timeout_ms=30_000,
         transactional_id=producer.name,
         topic_data=[{"name": NAME, "partition_data": [{"index": 0, "records": data}]}],
     )
@@ -123,7 +123,7 @@ def delete_before(side: Side, wanted: int) -> None:
         ApiKey.DELETE_RECORDS,
         2,
         topics=[{"name": NAME, "partitions": [{"partition_index": 0, "offset": wanted}]}],
-        timeout_ms=5_000,
+        timeout_ms=30_000,
     )
     assert answer.topics[0].partitions[0].error_code == 0, answer
 
@@ -161,7 +161,7 @@ def seen(side: Side) -> dict[str, Any]:
     for at in (*specials, *times):
         asked = [{"partition_index": 0, "timestamp": at}]
         answer = side.quiet(
-            ApiKey.LIST_OFFSETS, 11, topics=[{"name": NAME, "partitions": asked}], timeout_ms=5_000
+            ApiKey.LIST_OFFSETS, 11, topics=[{"name": NAME, "partitions": asked}], timeout_ms=30_000
         )
         part = plain(answer)["topics"][0]["partitions"][0]
         if at == LATEST:
@@ -198,14 +198,14 @@ def settle_and_see(side: Side, end: int) -> dict[str, Any]:
     return seen(side)
 
 
-def same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def same(who: str, found: dict[str, Any], left: dict[str, Any]) -> None:
     different = {
-        key: (ours.get(key), theirs.get(key))
-        for key in {**theirs, **ours}
-        if ours.get(key) != theirs.get(key)
+        key: (found.get(key), left.get(key))
+        for key in {**left, **found}
+        if found.get(key) != left.get(key)
     }
     assert not different, "\n".join(
-        f"{key}: {now}, was {was}" for key, (now, was) in different.items()
+        f"{who}, {key}: {now}, was {was}" for key, (now, was) in different.items()
     )
 
 
@@ -225,7 +225,7 @@ def test_each_goes_on_with_what_the_other_left(place: Place, first: str, second:
     # Nothing is different for clients; then more is copied, and more is cut.
     for who in (second, first, second):
         side = place.run(who)
-        same(settle_and_see(side, end), left)
+        same(who, settle_and_see(side, end), left)
         end = grow(side, 4)
         # Whole segments: where one is cut after its newest record, Kafka's search by time ends.
         delete_before(side, bases(place)[1])

@@ -413,7 +413,12 @@ def test_fetch_from_leader_with_corrupted_checkpoint(site: Site, lost: tuple[str
         (data / name).unlink(missing_ok=True)
         (data / f"{topic}-0" / name).unlink(missing_ok=True)
     site.start()
-    site.settle(topic, "earliest", 0)
+    copied = [0, 1, 2]
+    wait(
+        lambda: site.offset(topic, "earliest") == 0 or site.remote(topic) != copied,
+        lambda: f"{topic}: {site.offset(topic, 'earliest')}",
+    )
+    assert site.remote(topic) == copied
     assert values(Confluent(site.node.bootstrap), topic, 4) == numbers(range(4))
     # What the store has does not go either: several rounds of expiry pass while more is copied.
     site.produce(topic, range(4, 8))

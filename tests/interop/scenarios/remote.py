@@ -53,7 +53,7 @@ def produce(side: Side, name: str, numbers: range, index: int = 0, at: int = STA
 def offset(side: Side, name: str, timestamp: int, index: int = 0) -> int:
     asked = [{"partition_index": index, "timestamp": timestamp, "current_leader_epoch": -1}]
     found = side.quiet(
-        ApiKey.LIST_OFFSETS, 11, topics=[{"name": name, "partitions": asked}], timeout_ms=5_000
+        ApiKey.LIST_OFFSETS, 11, topics=[{"name": name, "partitions": asked}], timeout_ms=30_000
     )
     part = found.topics[0].partitions[0]
     return int(part.offset) if part.error_code == 0 else -100 - int(part.error_code)
@@ -88,7 +88,7 @@ def ask(
     **more: Any,
 ) -> None:
     """ListOffsets, compared."""
-    given = {"timeout_ms": 5_000, **more} if version >= 10 else more
+    given = {"timeout_ms": 30_000, **more} if version >= 10 else more
     for timestamp in timestamps or EVERY_SPECIAL:
         asked = [{"partition_index": index, "timestamp": timestamp}]
         side.call(

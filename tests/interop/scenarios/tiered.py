@@ -90,7 +90,7 @@ def delete(side: Side, name: str, offset: int) -> None:
         2,
         label=f"delete before {offset}",
         topics=[{"name": name, "partitions": asked}],
-        timeout_ms=5_000,
+        timeout_ms=30_000,
     )
 
 
@@ -165,7 +165,7 @@ def many_partitions(side: Side) -> None:
         ask(side, f"v{version}", name, -2, -1, START_MS + 500, version=version, index=3)
     asked = [{"partition_index": index, "timestamp": START_MS + 1500} for index in range(5)]
     side.call(
-        ApiKey.LIST_OFFSETS, 11, topics=[{"name": name, "partitions": asked}], timeout_ms=5_000
+        ApiKey.LIST_OFFSETS, 11, topics=[{"name": name, "partitions": asked}], timeout_ms=30_000
     )
 
 

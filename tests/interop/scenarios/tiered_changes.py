@@ -150,7 +150,7 @@ def enabled_late(side: Side) -> None:
         ApiKey.DELETE_RECORDS,
         2,
         topics=[{"name": name, "partitions": asked}],
-        timeout_ms=5_000,
+        timeout_ms=30_000,
     )
     ask(side, "cut", name)
     alter(side, name, remote_storage_enable="true", **GONE)
@@ -162,7 +162,7 @@ def enabled_late(side: Side) -> None:
 @tiered
 def deleted_topic(side: Side) -> None:
     name = full(side)
-    side.call(ApiKey.DELETE_TOPICS, 6, topics=[{"name": name}], timeout_ms=5_000)
+    side.call(ApiKey.DELETE_TOPICS, 6, topics=[{"name": name}], timeout_ms=30_000)
     await_deleted(side, name, 4)
     # We mark the partition as deleted as well, so that any leader can complete it.
     side.note("metadata", by_segment(metadata(side, name)))
@@ -172,7 +172,7 @@ def deleted_topic(side: Side) -> None:
 def more_partitions(side: Side) -> None:
     name = full(side)
     topics = [{"name": name, "count": 3, "assignments": None}]
-    side.call(ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=5_000)
+    side.call(ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=30_000)
     side.await_leader(name, 3)
     for index in (1, 2):
         produce(side, name, range(3), index=index)
