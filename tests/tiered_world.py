@@ -341,6 +341,13 @@ class WorldLog:
     def prepared(self) -> None:
         self.served += 1
 
+    @property
+    def knows_start(self) -> bool:
+        return True
+
+    async def learn_start(self, offset: int) -> None:
+        raise AssertionError("the log start was known")
+
     async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
         self.epochs = LeaderEpochs(epochs)
 

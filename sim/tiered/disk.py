@@ -179,6 +179,13 @@ class SimLog:
     def prepared(self) -> None:
         self.is_held = False
 
+    @property
+    def knows_start(self) -> bool:
+        return True  # this disk forgets whole logs only
+
+    async def learn_start(self, offset: int) -> None:
+        raise AssertionError("the log start was known")
+
     async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
         await turn()
         self.epochs = LeaderEpochs(epochs)

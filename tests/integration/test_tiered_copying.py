@@ -410,7 +410,8 @@ def filled(directory: Path, topic: str) -> None:
 def check_all_there(directory: Path, topic: str, end: int) -> None:
     with Broker(SETTINGS, directory=directory) as again, Client(again.bootstrap) as client:
         until(lambda: replica(again, topic).log.log_end_offset >= end)
-        assert replica(again, topic).log.log_start_offset == 0
+        until(lambda: replica(again, topic).log.log_start_offset == 0)
+        until(lambda: not replica(again, topic).held)
         assert read_all(client, topic, 0, end) == [value(number) for number in range(end)]
         before = len(ends(again, topic))
         fill(client, topic, 6)
@@ -428,6 +429,14 @@ def test_epochs_that_were_lost_come_from_a_remote_segment(tmp_path: Path) -> Non
     filled(tmp_path, "forgetful")
     (tmp_path / "forgetful-0" / LEADER_EPOCH_CHECKPOINT).unlink()
     check_all_there(tmp_path, "forgetful", 20)
+
+
+def test_a_log_start_that_was_lost_comes_from_the_remote_log(tmp_path: Path) -> None:
+    """Otherwise what is remote would expire: it would lie below the first local segment."""
+    filled(tmp_path, "headless")
+    (tmp_path / LOG_START_CHECKPOINT).unlink()
+    check_all_there(tmp_path, "headless", 20)
+    assert "headless 0 0" in (tmp_path / LOG_START_CHECKPOINT).read_text().splitlines()
 
 
 def test_an_empty_leader_is_set_up_behind_what_was_copied(tmp_path: Path) -> None:

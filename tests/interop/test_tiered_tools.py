@@ -391,15 +391,7 @@ CHECKPOINTS = (
     [
         pytest.param(CHECKPOINTS, id="offsets"),
         pytest.param(("leader-epoch-checkpoint",), id="epochs"),
-        pytest.param(
-            ("log-start-offset-checkpoint",),
-            id="log start",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="a log without an entry begins with its first local segment, and the "
-                "remote segments before it expire: it should take its start from them",
-            ),
-        ),
+        pytest.param(("log-start-offset-checkpoint",), id="log start"),
     ],
 )
 def test_fetch_from_leader_with_corrupted_checkpoint(site: Site, lost: tuple[str, ...]) -> None:

@@ -144,8 +144,10 @@ class LogDirectory:
                 key = log.topic, log.partition
                 points[key] = log.durability.recovery_point
                 start = log.log_start_offset
-                # Of a log with a remote part always: its first segment does not tell.
-                if log.config.remote or start != log.segments[0].base_offset:
+                # Of a log with a remote part always, once it is known: its first segment does not
+                # tell.
+                is_remote = log.config.remote and log.knows_start
+                if is_remote or start != log.segments[0].base_offset:
                     starts[key] = start
             self._write(RECOVERY_POINT_CHECKPOINT, points)
             self._write(LOG_START_CHECKPOINT, starts)

@@ -52,6 +52,7 @@ class Log:
 
     __slots__ = (
         "_failure",
+        "_has_start",
         "appender",
         "clean_offset",
         "companions",
@@ -103,6 +104,8 @@ class Log:
         # Below it compaction has left one record for each key.
         self.clean_offset = 0
         self._failure: KafkaError | None = None
+        # Whether the log start was written down, or has been told since.
+        self._has_start = False
         self.reader = LogReader(self)
         self.appender = Appender(self)
         self.durability = Durability(self)
@@ -124,6 +127,7 @@ class Log:
         Path(directory).mkdir(parents=True, exist_ok=True)
         loaded = load(host.files, directory, config, now_ms, known)
         log = cls(*key, directory, host, config)
+        log._has_start = known.has_start
         log._take(loaded)
         log.high_watermark = loaded.local_log_start_offset
         log.durability.begin(loaded.recovery_point, now_ms)
@@ -185,6 +189,16 @@ class Log:
             self.host.start_moved(self)  # from now on it is always written down
         else:
             self.trimming.forget_remote()
+
+    @property
+    def knows_start(self) -> bool:
+        """False if the log may begin before its first local segment, and the entry that would say
+        so is lost: then the remote log, or the leader, has to tell."""
+        return self._has_start or not self.log_start_offset
+
+    def start_known(self) -> None:
+        """The log start is what it is now."""
+        self._has_start = True
 
     def remote_moved(self, highest: int, remote_end: int) -> None:
         """What the object store has: the highest offset, and the end of the gapless run from the
@@ -316,6 +330,7 @@ class Log:
         start = offset if log_start is None else min(log_start, offset)
         try:
             self.log_start_offset = start
+            self.start_known()
             self.host.pin_start(self)
             self.trimming.discard(self.segments)
             # Before the log begins anew: old epochs must not pass for what came before it.

@@ -46,6 +46,7 @@ class Trimming:
             return
         self._move_local_start(offset)
         log.log_start_offset = offset
+        log.start_known()
         log.high_watermark = max(log.high_watermark, offset)
         # Leader epochs are cut here only: those of the remote part are needed to find it.
         log.companions.truncate_start(offset)
@@ -61,6 +62,14 @@ class Trimming:
         log = self._log
         log.highest_remote_offset, log.remote_end = -1, 0
         self._move_start(log.local_log_start_offset)
+        log.start_known()
+
+    def learn_start(self, offset: int) -> None:
+        """The log start of a log that did not know it: not above what it took for it."""
+        log = self._log
+        log.log_start_offset = min(log.log_start_offset, offset)
+        log.start_known()
+        log.host.start_moved(log)
 
     def delete_old_segments(self, now_ms: int) -> int:
         """One pass of retention; returns the number of deleted segments."""
@@ -68,6 +77,8 @@ class Trimming:
         segments = log.segments
         if log.is_offline or (len(segments) == 1 and not segments[0].size):
             return 0
+        if log.config.copies and not log.knows_start:
+            return 0  # it would be written down as it is
         if log.config.copies and log.durability.recovery_point < segments[-1].base_offset:
             log.host.rolled(log)  # a sync was put off, and nothing goes before it
         try:

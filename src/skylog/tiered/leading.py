@@ -2,6 +2,8 @@
 
 - Its log start is at least the one that the metadata topic knows: the leader before it may have
   deleted what this one still counts as part of the log.
+- A log start that it lost (a checkpoint without its entry) is that of the first remote segment:
+  what is there must not expire because nobody knows that it is part of the log.
 - Epochs that it lost (a checkpoint is rebuilt from local segments only) come from the LEADER_EPOCH
   index of the newest remote segment of its lineage.
 - A log without any record, though older epochs were copied, is set up behind the newest remote
@@ -41,6 +43,8 @@ class Preparation:
         lost = lost_end(hosted, remote)
         if lost is not None:
             await self._rebuild(hosted, remote, lost)
+        if not source.knows_start:
+            await self._learn_start(hosted, remote)
         # First the epochs: segments of those that are lost would not count for the start.
         if lacks_epochs(hosted):
             await self._restore_epochs(hosted, remote)
@@ -50,6 +54,19 @@ class Preparation:
             await source.start_at(min(start, source.log_end_offset))
         if hosted.leader_epoch == epoch:  # otherwise the next one is prepared for itself
             hosted.prepared()
+
+    @staticmethod
+    async def _learn_start(hosted: Hosted, remote: RemoteLog) -> None:
+        finished = (one for one in remote.all() if one.state is SegmentState.COPY_FINISHED)
+        first = next((one.start_offset for one in finished), hosted.log_start_offset)
+        start = min(max(first, remote.log_start), hosted.log_start_offset)
+        _log.warning(
+            "lost log start taken from the remote log",
+            topic=hosted.topic,
+            partition=hosted.partition.partition_index,
+            offset=start,
+        )
+        await hosted.source.learn_start(start)
 
     async def _rebuild(self, hosted: Hosted, remote: RemoteLog, segment: RemoteSegment) -> None:
         epochs = await self._epochs_of(segment)
@@ -105,7 +122,8 @@ def needs_preparation(hosted: Hosted, remote: RemoteLog) -> bool:
     source = hosted.source
     start = hosted.lineage.log_start_from(remote, source.local_log_start_offset)
     return (
-        start > source.log_start_offset
+        not source.knows_start
+        or start > source.log_start_offset
         or lacks_epochs(hosted)
         or lost_end(hosted, remote) is not None
     )

@@ -204,6 +204,14 @@ class CopySource(Protocol):
     def prepared(self) -> None:
         """This leader knows what is remote: it need not be held back any longer."""
 
+    @property
+    def knows_start(self) -> bool:
+        """False if what was written down of the log start is lost."""
+        ...
+
+    async def learn_start(self, offset: int) -> None:
+        """The log start of a log that does not know it; durable when it returns."""
+
     async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
         """Replace the leader epochs by those that were lost and the present ones."""
 

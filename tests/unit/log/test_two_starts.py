@@ -279,3 +279,17 @@ def test_a_sync_that_was_put_off_is_asked_for_again(tmp_path: Path) -> None:
     assert asked == [log]
     log.durability.sync_rolled()
     assert log.trimming.delete_old_segments(NOW) == 2
+
+
+def test_a_log_start_that_is_lost_is_not_written_down_before_it_is_learned(tmp_path: Path) -> None:
+    log = open_log(tmp_path, REMOTE)
+    log.truncate_fully_and_start_at(10, 4)
+    log.appender.append([batch(b"a")], 0, NOW)
+    log.close()
+    # The entry of its log start is gone.
+    again = open_log(tmp_path, REMOTE)
+    assert (starts(again), again.knows_start) == ((10, 10), False)
+    again.remote_moved(9, 10)
+    assert again.trimming.delete_old_segments(NOW) == 0
+    again.trimming.learn_start(4)
+    assert (starts(again), again.knows_start) == ((4, 10), True)

@@ -90,3 +90,16 @@ def test_settings_reach_the_log(tmp_path: Path) -> None:
     partition = follower(tmp_path / "f", 10, log_start=4)
     partition.configure(LogConfig())
     assert starts(partition) == (10, 10)
+
+
+@pytest.mark.parametrize(("leader_start", "expected"), [(0, (0, 10)), (4, (4, 10)), (10, (10, 10))])
+def test_a_follower_that_lost_its_log_start_learns_it_from_the_leader(
+    tmp_path: Path, leader_start: int, expected: tuple[int, int]
+) -> None:
+    first = follower(tmp_path, 10, log_start=4)
+    first.log.close()
+    partition = Partition(Host(OWN), "t", 0, Uuid(b"t" * 16), open_log(tmp_path, REMOTE))
+    partition.update(state(LEADER, 0, (LEADER, OWN)))
+    assert (starts(partition), partition.log.knows_start) == ((10, 10), False)
+    partition.follow(10, leader_start)
+    assert (starts(partition), partition.log.knows_start) == (expected, True)

@@ -126,6 +126,14 @@ class ReplicaSource:
         await self._logs.make_start_durable(self._partition.log)
         return start
 
+    @property
+    def knows_start(self) -> bool:
+        return self._partition.log.knows_start
+
+    async def learn_start(self, offset: int) -> None:
+        self._partition.log.trimming.learn_start(offset)
+        await self._logs.make_start_durable(self._partition.log)
+
     async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
         self._partition.log.companions.restore(epochs)
 

@@ -94,7 +94,8 @@ class TieredReplicas:
             return
         is_new_epoch = before is None or before.leader_epoch != epoch
         # In its first epoch a partition has nothing that could have been copied.
-        if is_new_epoch and epoch > 0 and not source.has_records and self._may_be_remote():
+        is_whole = source.has_records and source.knows_start
+        if is_new_epoch and epoch > 0 and not is_whole and self._may_be_remote():
             partition.hold()
         self._manager.lead(key, partition.topic, epoch, source)
 
