@@ -55,7 +55,7 @@ def readable(world: World, leader: SimBroker) -> None:
         assert same, f"T1: the local records from {start} on are others"
     end = min(disk.local_log_start_offset, len(committed))
     for remote in (leader.remote, world.topic.truth):
-        at = max(disk.log_start_offset, world.topic.truth.log_start)
+        at = max(disk.log_start_offset, leader.hosted.lineage.told_start(world.topic.truth))
         while at < end:
             at = _read(world, remote, leader.hosted.lineage, at, end)
 
@@ -76,7 +76,7 @@ def start_is_due(world: World, leader: SimBroker) -> None:
     """Nothing went too soon. What an older leader has deleted was checked there; after an unclean
     election other records may have its offsets."""
     start = leader.disk.log_start_offset
-    before = max(world.deleted_to, world.topic.truth.log_start)
+    before = max(world.deleted_to, leader.hosted.lineage.told_start(world.topic.truth))
     if before < start <= len(world.committed):
         retention_ms, written_ms = world.config.retention_ms, world.committed[start - 1][1]
         is_old = 0 <= retention_ms <= world.clock.now_ms() - written_ms
@@ -87,7 +87,7 @@ def may_drop(world: World, broker: SimBroker, segment: Segment) -> None:
     """T4: a local segment goes only if its records are in the store, or before the log start."""
     disk, truth = broker.disk, world.topic.truth
     lineage = Lineage(disk.epochs, disk.log_end_offset)
-    start = max(segment.base_offset, disk.log_start_offset, truth.log_start)
+    start = max(segment.base_offset, disk.log_start_offset, lineage.told_start(truth))
     for offset in range(start, segment.end_offset):
         epoch = lineage.epoch_of(offset)
         found = None if epoch is None else truth.segment_for(epoch, offset)
@@ -100,7 +100,7 @@ def may_delete(world: World, segment: RemoteSegment) -> None:
     """T6: a finished segment goes only below the log start, or if another one has its records."""
     disk, truth = world.brokers[world.state.leader].disk, world.topic.truth
     lineage = Lineage(disk.epochs, disk.log_end_offset)
-    start = max(segment.start_offset, truth.log_start, disk.log_start_offset)
+    start = max(segment.start_offset, lineage.told_start(truth), disk.log_start_offset)
     for offset in range(start, min(segment.end_offset + 1, len(world.committed))):
         epoch = [one for one, first in segment.epochs if first <= offset][-1]
         if lineage.epoch_of(offset) == epoch:
@@ -129,7 +129,7 @@ def at_the_end(world: World) -> None:
     unfinished = [(one.start_offset, one.state.name) for one in truth.unfinished()]
     assert not unfinished, f"T16: {unfinished}"
     disk, lineage = leader.disk, leader.hosted.lineage
-    assert disk.log_start_offset >= min(truth.log_start, disk.log_end_offset), "T6"
+    assert disk.log_start_offset >= lineage.told_start(truth), "T6"
     start = max(disk.log_start_offset, disk.segments[0].base_offset)
     covered = truth.covered_end(start, lineage)
     assert covered >= min(disk.closed_end, disk.log_end_offset), f"T16: copied up to {covered}"

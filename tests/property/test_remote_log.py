@@ -71,7 +71,7 @@ class Model:
     finished: list[bytes] = field(default_factory=list)
     highest: dict[int, int] = field(default_factory=dict)
     fence: int = -1
-    log_start: int = -1
+    told: list[tuple[int, int]] = field(default_factory=list)
 
     def apply(self, record: Message) -> None:
         epoch = record.copier_epoch  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ class Model:
             return
         self.states[id_] = state
         if not void:
-            self.log_start = max(self.log_start, record.log_start_offset)  # type: ignore[attr-defined]
+            self.told.append((record.copier_epoch, record.log_start_offset))  # type: ignore[attr-defined]
         if state is SegmentState.COPY_FINISHED and before is not state:
             self.finish(id_)
         if state is SegmentState.DELETE_STARTED and id_ in self.finished:
@@ -154,7 +154,8 @@ def answers(log: RemoteLog) -> object:
         [sorted(map(repr, log.segments(epoch))) for epoch in range(EPOCHS)],
         sorted(map(repr, log.all())),
         sorted(map(repr, log.unfinished())),
-        (log.fence, log.log_start, log.next_offset, log.finished_bytes, log.delete_state),
+        (log.fence, log.log_starts, log.next_offset, log.finished_bytes, log.delete_state),
+        lineage.told_start(log),
     )
 
 
@@ -164,7 +165,15 @@ def test_any_history_gives_the_answers_of_the_model(history: list[Message]) -> N
     model, log = Model(), replayed(history)
     for record in history:
         model.apply(record)
-    assert (log.fence, log.log_start) == (model.fence, model.log_start)
+    assert log.fence == model.fence
+    assert log.log_start == max((start for _, start in model.told), default=-1)
+    for lineage in (Lineage([(1, 4), (3, 9)], 20), Lineage([(0, 0), (2, 6)], 11), Lineage([], 7)):
+        ends = [(epoch, start) for epoch, start, _ in lineage.oldest_first()]
+        told = [
+            min(start, *(at for later, at in ends if later > epoch >= 0), lineage.log_end_offset)
+            for epoch, start in model.told
+        ]
+        assert lineage.told_start(log) == max(told, default=-1)
     assert {one.id: one.state for one in log.all()} == model.states
     assert log.finished_bytes == sum(model.begun[id_].size for id_ in model.finished)
     for epoch in range(EPOCHS):

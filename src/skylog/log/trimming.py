@@ -64,6 +64,17 @@ class Trimming:
         self._move_start(log.local_log_start_offset)
         log.start_known()
 
+    def follow_start(self, offset: int) -> bool:
+        """Take the leader's log start, as far as it is committed here; False if it is not above
+        the own one. A follower that does not know its own takes a lower one, too."""
+        log = self._log
+        if log.config.remote and not log.knows_start and offset >= 0:
+            self.learn_start(offset)
+        if offset <= log.log_start_offset:
+            return False
+        self.delete_records_before(min(offset, log.high_watermark))
+        return True
+
     def learn_start(self, offset: int) -> None:
         """The log start of a log that did not know it: not above what it took for it."""
         log = self._log

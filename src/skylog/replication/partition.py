@@ -357,11 +357,8 @@ class Partition(WatchedLog):
         """Apply the leader's high watermark and log start offset."""
         log, before = self.log, self.log.high_watermark
         log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
-        if log.config.remote and not log.knows_start and log_start_offset >= 0:
-            log.trimming.learn_start(log_start_offset)
-        if log_start_offset > log.log_start_offset:
-            # First: the leader may never have had the records before it.
-            log.trimming.delete_records_before(min(log_start_offset, log.high_watermark))
+        # First: the leader may never have had the records before it.
+        if log.trimming.follow_start(log_start_offset):
             self._notify(0)
         if log.high_watermark > before:
             self._tell_committed(log.high_watermark)

@@ -134,8 +134,7 @@ def start_is_behind(hosted: Hosted, remote: RemoteLog) -> bool:
 
     An older leader may write so after this one was prepared, until this one writes a record.
     """
-    source = hosted.source
-    return min(remote.log_start, source.log_end_offset) > source.log_start_offset
+    return hosted.lineage.told_start(remote) > hosted.log_start_offset
 
 
 def lacks_epochs(hosted: Hosted) -> bool:

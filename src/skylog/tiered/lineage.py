@@ -116,6 +116,20 @@ class Lineage:
                 return OffsetAndEpoch(min(highest, run.end - 1), run.epoch)
         return OffsetAndEpoch(NO_OFFSET, NO_EPOCH)
 
+    def told_start(self, remote: RemoteLog) -> int:
+        """The log start that records carry, as far as it concerns this log; −1: none does.
+
+        What a leader said counts up to where the log has records of later epochs: after an unclean
+        election those may lie below it, and are not what was deleted.
+        """
+        told = (min(start, self._end_after(epoch)) for epoch, start in remote.log_starts)
+        return max(told, default=NO_OFFSET)
+
+    def _end_after(self, epoch: int) -> int:
+        """Where the records of later epochs begin."""
+        slot = bisect_right(self._epochs, epoch)
+        return self._starts[slot] if slot < len(self._starts) else self.log_end_offset
+
     def log_start_from(self, remote: RemoteLog, local_log_start_offset: int) -> int:
         """The log start that the metadata topic knows; −1 if it knows of no finished segment.
 
@@ -123,8 +137,8 @@ class Lineage:
         local is there, whether it was copied or not. Kafka goes by its rule even if the metadata
         topic has lost everything: then all that is remote would be given up for good.
         """
-        if remote.log_start >= 0:
-            return remote.log_start
+        if remote.log_starts:
+            return self.told_start(remote)
         for run in self.oldest_first():
             for segment in remote.segments(run.epoch):
                 if segment.state is not SegmentState.DELETE_STARTED:

@@ -53,12 +53,15 @@ from skylog.wire.messages.remote_partition_delete_metadata_record import (
 )
 from skylog.wire.messages.remote_partition_snapshot_record import (
     HighestOffset,
+    LogStart,
     RemotePartitionSnapshotRecord,
 )
 from skylog.wire.schema import Message
 
 _VERSION: Final = 0
 _ID_BYTES: Final = 16
+# The writer of a log start that names no epoch: it counts for the whole log.
+_ANY_EPOCH: Final = 2**31 - 1
 # What a kept segment begins with.
 _OFFSETS: Final = Struct(">qq")
 _START: Final = Struct(">q")
@@ -98,7 +101,7 @@ class RemoteLog:
         "delete_state",
         "fence",
         "finished_bytes",
-        "log_start",
+        "log_starts",
         "next_offset",
         "partition",
         "topic",
@@ -110,8 +113,10 @@ class RemoteLog:
         # The offset of the metadata topic behind the last record applied.
         self.next_offset = 0
         self.fence = NO_EPOCH
-        # The greatest log start that an effective record carried; −1: none did.
-        self.log_start = NO_OFFSET
+        # The log starts that effective records carried, by the writer's epoch, which bounds what
+        # they say: leaders after an unclean election may have written other records there. Of two,
+        # the one of the older epoch is kept only if it is greater.
+        self.log_starts: list[tuple[int, int]] = []
         self.delete_state: PartitionDeleteState | None = None
         # Bytes of all segments that are visible.
         self.finished_bytes = 0
@@ -126,6 +131,11 @@ class RemoteLog:
 
     def __len__(self) -> int:
         return len(self._segments)
+
+    @property
+    def log_start(self) -> int:
+        """The greatest log start that an effective record carried; −1: none did."""
+        return self.log_starts[0][1] if self.log_starts else NO_OFFSET
 
     def segment(self, id_: bytes) -> RemoteSegment | None:
         """A segment in any state, by its id."""
@@ -230,7 +240,7 @@ class RemoteLog:
         self._unfinished[id_] = SegmentState.COPY_STARTED
         if is_void:
             return Outcome.VOID
-        self._note_start(record.log_start_offset)
+        self._note_start(record.log_start_offset, record.copier_epoch)
         return Outcome.EFFECTIVE
 
     def _update(self, record: UpdateRecord) -> Outcome:
@@ -249,7 +259,7 @@ class RemoteLog:
         if state is SegmentState.COPY_STARTED or state not in TRANSITIONS[before]:
             return Outcome.INVALID
         self._change(id_, before, state, record)
-        self._note_start(record.log_start_offset)
+        self._note_start(record.log_start_offset, record.copier_epoch)
         return Outcome.EFFECTIVE
 
     def _delete(self, record: DeletionRecord) -> Outcome:
@@ -271,8 +281,15 @@ class RemoteLog:
         self.fence = copier_epoch
         return False
 
-    def _note_start(self, log_start_offset: int) -> None:
-        self.log_start = max(self.log_start, log_start_offset)
+    def _note_start(self, log_start_offset: int, copier_epoch: int) -> None:
+        writer = copier_epoch if copier_epoch >= 0 else _ANY_EPOCH
+        starts = self.log_starts
+        if log_start_offset < 0 or any(
+            epoch >= writer and start >= log_start_offset for epoch, start in starts
+        ):
+            return
+        kept = [one for one in starts if one[0] > writer or one[1] > log_start_offset]
+        self.log_starts = sorted([*kept, (writer, log_start_offset)])
 
     def _change(
         self, id_: bytes, before: SegmentState, state: SegmentState, update: UpdateRecord
@@ -327,7 +344,7 @@ class RemoteLog:
             self.topic,
             self.next_offset,
             self.fence,
-            self.log_start,
+            [LogStart(epoch, start) for epoch, start in self.log_starts],
             -1 if self.delete_state is None else self.delete_state,
             [HighestOffset(epoch, offset) for epoch, offset in self._highest.items()],
             len(self._segments),
@@ -340,7 +357,7 @@ class RemoteLog:
         log = cls(TopicIdPartition(head.topic_id, head.partition_index), head.topic)
         log.next_offset = head.metadata_offset
         log.fence = head.fence
-        log.log_start = head.log_start_offset
+        log.log_starts = [(one.leader_epoch, one.offset) for one in head.log_starts]
         if head.delete_state >= 0:
             log.delete_state = PartitionDeleteState(head.delete_state)
         for encoded in segments:
