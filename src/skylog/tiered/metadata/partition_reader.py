@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.ids import Uuid
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from skylog.tiered.ports import MetadataTopic, MetadataValue
 
 _log = get_logger("tiered.metadata")
+# A fault that passes sooner is not worth a line.
+TOLD_AFTER_SECONDS: Final = 5
 _UNKNOWN = -1
 
 
@@ -130,7 +132,7 @@ class PartitionReader:
 
     async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
         """Until the work is done; it goes on where it was."""
-        told = ""
+        told, failures = "", 0
         while True:
             try:
                 await work()
@@ -140,7 +142,10 @@ class PartitionReader:
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     self._begin_again()
-                elif (text := str(error)) != told:
+                failures += 1
+                # While brokers start, partitions have no leader for a while.
+                is_lasting = failures * self._retry_seconds >= TOLD_AFTER_SECONDS
+                if is_lasting and (text := str(error)) != told:
                     told = text
                     _log.warning("metadata not read", partition=self.number, error=told)
             await asyncio.sleep(self._retry_seconds)
