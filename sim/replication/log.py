@@ -199,6 +199,12 @@ class SimLog:
             self.epochs.truncate_start(offset)
         return self.log_start_offset
 
+    def follow_start(self, offset: int) -> bool:
+        if offset <= self.log_start_offset:
+            return False
+        self.delete_records_before(min(offset, self.high_watermark))
+        return True
+
     def truncate_to(self, offset: int) -> None:
         if offset < self.base:
             kept = [one for one in self.epochs if one[1] < offset]

@@ -616,7 +616,7 @@ CASES: dict[ApiKey, Case] = {
     # The topic is not tiered.
     ApiKey.DESCRIBE_REMOTE_LOG: Case(
         _describe_remote_log,
-        (topic(Op.DESCRIBE),), NO_TOPIC, frozenset({Code.REPLICA_NOT_AVAILABLE}),
+        (topic(Op.DESCRIBE),), NO_TOPIC, frozenset({Code.INVALID_REQUEST}), by_id_from=0,
     ),
     ApiKey.ELECT_LEADERS: Case(
         _elect_leaders, (cluster(Op.ALTER),), NO_CLUSTER, frozenset({Code.ELECTION_NOT_NEEDED})

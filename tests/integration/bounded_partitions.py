@@ -134,7 +134,7 @@ class BoundedPartition:
     def expects_follower(self, replica_id: int, offset: int) -> bool:
         return False
 
-    def offset_for(self, timestamp: int, isolation: Isolation) -> Any:
+    def offset_for(self, timestamp: int, isolation: Isolation, timeout_ms: int = 0) -> Any:
         if timestamp == LATEST:
             return Found(-1, self.end, self.leader_epoch)
         if timestamp == EARLIEST:
