@@ -53,9 +53,7 @@ class Trimming:
         log.host.start_moved(log)
 
     def _move_local_start(self, offset: int) -> None:
-        log = self._log
-        log.local_log_start_offset = max(log.local_log_start_offset, offset)
-        log.durability.recovery_point = max(log.durability.recovery_point, offset)
+        self._log.local_log_start_offset = max(self._log.local_log_start_offset, offset)
 
     def forget_remote(self) -> None:
         """Nothing of the log is remote any more: it begins where it does on this disk."""
@@ -114,6 +112,9 @@ class Trimming:
             self._move_start(start)
             log.host.pin_start(log)
         gone, log.segments = log.segments[:count], log.segments[count:]
+        # Only now: records that are deleted but still in a file must be synced with it, or a power
+        # failure leaves a file that cannot be opened.
+        log.durability.recovery_point = max(log.durability.recovery_point, start)
         log.show()
         self.discard(gone)
 

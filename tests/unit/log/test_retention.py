@@ -7,6 +7,7 @@ import pytest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
+from skylog.log.segment import Segment
 from tests.unit.log.support import NOW, batch, fill, open_log, read_values
 
 SIZE = batch(b"00").size
@@ -147,3 +148,18 @@ def test_deleted_files_carry_the_suffix_until_the_delay_is_over(tmp_path: Path) 
         "00000000000000000005.timeindex.deleted",
     ]
     assert all(Path(path).exists() for path in discarded)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_deleted_records_are_synced_with_the_segment_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
+) -> None:
+    """A power failure must not leave a part of them: a log that was closed is opened unread, and
+    one that was not would end before its log start."""
+    log = written(tmp_path, count=3)
+    log.trimming.delete_records_before(3)
+    synced: list[str] = []
+    monkeypatch.setattr(Segment, "sync_log", lambda segment: synced.append(segment.log_path))
+    (log.close if is_closed else log.durability.sync)()
+    assert synced == [log.segments[0].log_path]
+    assert log.durability.recovery_point == 3
