@@ -6,6 +6,7 @@ Pure. An index that is damaged is rebuilt from the segment itself.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
 from skylog.kernel.errors import KafkaError
@@ -63,14 +64,13 @@ def rebuild(segment: RemoteSegment) -> Generator[Need, object, tuple[OffsetTable
     """Both sparse indexes, from the segment's batches up to the first that is damaged."""
     assembler = SegmentAssembler(segment.start_offset)
     position = 0
-    try:
+    # Whoever reads beyond a damaged batch fails there.
+    with suppress(KafkaError):
         while position < segment.size:
             found, _ = yield from scan(segment, position)
             for batch, at in found:
                 assembler.add(batch.buffer)
                 position = at + batch.size
-    except KafkaError:
-        pass  # whoever reads beyond it fails there
     made = assembler.finish() if assembler.size else None
     offsets = OffsetTable(segment, made.offset_index if made else b"", is_rebuilt=True)
     times = TimeTable(segment, made.time_index if made else b"", is_rebuilt=True)
