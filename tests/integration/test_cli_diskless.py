@@ -61,6 +61,21 @@ def put(objects: Path, age_ms: int) -> str:
     return key.text
 
 
+def test_a_topic_that_stays_in_the_log_is_told_as_such(cli: Cli) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
+    produce(cli, "orders", "a", "b", "c")
+    about = cli.json("diskless", "describe", "orders")
+    assert about["consolidation"] == "off"
+    assert [row["partition"] for row in about["partitions"]] == [0, 1]
+    assert sum(row["lag"] for row in about["partitions"]) == 3
+    for row in about["partitions"]:
+        assert row["wal_start_offset"] == row["tiered_end_offset"] == row["log_start_offset"] == 0
+        assert row["segments"] == row["tiered_bytes"] == 0
+    assert "stays in WAL objects" in cli.run("diskless", "describe", "orders").stderr
+    cli.ok("topics", "create", "classic")
+    assert "is not diskless" in cli.fails("diskless", "describe", "classic")
+
+
 def test_files_beside_what_coordinators_know(cli: Cli, objects: Path) -> None:
     cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
     produce(cli, "orders", "a", "b", "c")

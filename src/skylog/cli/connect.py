@@ -13,6 +13,7 @@ import uvloop
 
 from skylog.cli.errors import CommandError
 from skylog.cli.options import BOOTSTRAP_DEFAULT
+from skylog.client.admin.configs import ConfigAdmin, ConfigResource, ConfigType
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import TopicInfo, TopicPartition
 from skylog.client.offsets import list_offsets
@@ -26,6 +27,7 @@ T = TypeVar("T")
 # The prefix that the operating system puts before its error messages.
 _NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
 _BOOTSTRAP: Final = "bootstrap.servers"
+DISKLESS: Final = "diskless.enable"
 # Short, because a user is waiting at a terminal.
 CONNECT_TIMEOUT_MS: Final = 5_000
 API_TIMEOUT_MS: Final = 30_000
@@ -154,6 +156,15 @@ def _unknown(cluster: Cluster, name: str) -> KafkaError | CommandError:
             f"topic {name} does not exist; create it with `skylog topics create {name}`"
         )
     return error
+
+
+async def topic_configs(cluster: Cluster, topic: str, *names: str) -> dict[str, str | None]:
+    """The effective values of some settings of a topic; None for those that a broker has not."""
+    resource = ConfigResource(ConfigType.TOPIC, topic)
+    (found,) = (await ConfigAdmin(cluster).describe([resource], names)).values()
+    if isinstance(found, KafkaError):
+        raise found
+    return {**dict.fromkeys(names), **{entry.name: entry.value for entry in found}}
 
 
 async def offsets_at(

@@ -23,6 +23,7 @@ from skylog.cli.diskless_store import (
     StoreOptions,
     opened,
 )
+from skylog.cli.diskless_topic import describe
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.options import ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
@@ -46,6 +47,10 @@ app.command(
         "skylog diskless coordinators", "skylog diskless coordinators -b broker1:9092 --json"
     ),
 )(coordinators)
+app.command(
+    "describe",
+    epilog=examples("skylog diskless describe orders", "skylog diskless describe orders --json"),
+)(describe)
 app.command(
     "batches",
     epilog=examples(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from skylog.cli.connect import call, offsets_at, require_topic
+from skylog.cli.connect import DISKLESS, call, offsets_at, require_topic, topic_configs
 from skylog.cli.dump_records import STATES
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.options import Bootstrap, ClientConfig, Json, TopicName
@@ -35,15 +35,9 @@ _SEGMENT_COLUMNS: Final = {
     "broker": "BROKER",
     "id": "ID",
 }
-_REGION_COLUMNS: Final = {
-    "partition": "PARTITION",
-    "log_start_offset": "START",
-    "local_start_offset": "LOCAL START",
-    "end_offset": "END",
-    "remote_segments": "SEGMENTS",
-    "remote_bytes": "REMOTE BYTES",
-    "bar": "OFFSETS",
-}
+# Of a classic topic, and of a diskless one.
+LOCAL_START, WAL_START = "local_start_offset", "wal_start_offset"
+_START_TITLES: Final = {LOCAL_START: "LOCAL START", WAL_START: "WAL START"}
 _FINISHED: Final = "COPY_SEGMENT_FINISHED"
 BAR_WIDTH: Final = 40
 REMOTE, BOTH, LOCAL, HOLE = "█▓░!"
@@ -96,13 +90,15 @@ def regions(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Show which offsets of each partition are remote, which are on the leader's disk.
+    """Show which offsets of each partition are remote, and which are on the leader's disk or, of a
+    diskless topic, in WAL objects.
 
     \b
     START        the first offset that can be read
     LOCAL START  the first offset on the leader's disk
+    WAL START    of a diskless topic: the first offset in a WAL object
     END          the first offset that consumers cannot read yet
-    OFFSETS      from START to END: █ remote, ▓ remote and local, ░ local, ! a hole
+    OFFSETS      from START to END: █ remote, ▓ both, ░ local or in the WAL, ! a hole
 
     A hole is an offset that should be there and is nowhere: the exit code is 1.
     """
@@ -111,13 +107,19 @@ def regions(
         found = await require_topic(cluster, topic)
         admin = Admin(cluster).tiered
         chosen = [TopicPartition(topic, index) for index in _chosen(found, partition)]
-        starts = await offsets_at(cluster, chosen, EARLIEST)
+        is_diskless = (await topic_configs(cluster, topic, DISKLESS))[DISKLESS] == "true"
         local = await offsets_at(cluster, chosen, EARLIEST_LOCAL)
         ends = await offsets_at(cluster, chosen, LATEST)
+        segments = {
+            key: await admin.segments(found, key.partition, finished_only=True) for key in chosen
+        }
+        # Last: what expires while this asks is no hole.
+        starts = await offsets_at(cluster, chosen, EARLIEST)
         return [
             region_row(
                 Region(key.partition, starts[key], local[key], ends[key]),
-                await admin.segments(found, key.partition, finished_only=True),
+                segments[key],
+                WAL_START if is_diskless else LOCAL_START,
             )
             for key in chosen
         ]
@@ -126,7 +128,7 @@ def regions(
     if json:
         print_json(rows)
     else:
-        print_table(_REGION_COLUMNS, rows)
+        print_table(_region_columns(rows), rows)
     holes = [
         f"partition {row['partition']} at {row['holes'][0][0]}" for row in rows if row["holes"]
     ]
@@ -134,6 +136,19 @@ def regions(
         raise CommandError(
             f"holes: {', '.join(holes[:5])}; repair the store or delete the records up to there"
         )
+
+
+def _region_columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    start = next((name for name in _START_TITLES if rows and name in rows[0]), LOCAL_START)
+    return {
+        "partition": "PARTITION",
+        "log_start_offset": "START",
+        start: _START_TITLES[start],
+        "end_offset": "END",
+        "remote_segments": "SEGMENTS",
+        "remote_bytes": "REMOTE BYTES",
+        "bar": "OFFSETS",
+    }
 
 
 def _chosen(topic: TopicInfo, partition: int | None) -> list[int]:
@@ -162,7 +177,8 @@ def _segment_row(partition: int, segment: Segment) -> dict[str, Any]:
 
 
 class Region(NamedTuple):
-    """The offsets of a partition: what can be read, and what of it is on the leader's disk."""
+    """The offsets of a partition: what can be read, and what of it is on the leader's disk or, of
+    a diskless topic, in WAL objects."""
 
     partition: int
     start: int
@@ -170,14 +186,16 @@ class Region(NamedTuple):
     end: int
 
 
-def region_row(region: Region, found: Sequence[Segment]) -> dict[str, Any]:
+def region_row(
+    region: Region, found: Sequence[Segment], start_name: str = LOCAL_START
+) -> dict[str, Any]:
     """What is where of one partition; ``found`` are its finished segments."""
     partition, start, local_start, end = region
     remote = joined([(segment.start_offset, segment.end_offset + 1) for segment in found])
     return {
         "partition": partition,
         "log_start_offset": start,
-        "local_start_offset": local_start,
+        start_name: local_start,
         "end_offset": end,
         "remote_segments": len(found),
         "remote_bytes": sum(segment.segment_size_in_bytes for segment in found),

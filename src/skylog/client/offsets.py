@@ -35,6 +35,7 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
