@@ -29,9 +29,11 @@ from skylog.tiered.deletion import PartitionDeletion
 from skylog.tiered.expirer import Expirer
 from skylog.tiered.hosted import Hosted
 from skylog.tiered.leading import Preparation
+from skylog.tiered.lineage import Lineage
 from skylog.tiered.metadata.machine import Outcome, RemoteLog
 from skylog.tiered.ports import Published, SegmentFiles
 from skylog.tiered.quota import ByteQuota
+from skylog.tiered.retention import Limits
 from skylog.tiered.sagas import RetrySettings, SagaRunner
 from skylog.tiered.segments import IndexType, RemoteSegment, SegmentState, TopicIdPartition
 from skylog.tiered.slots import Slots
@@ -321,6 +323,16 @@ class WorldLog:
 
     def bytes_from(self, offset: int) -> int:
         return sum(one.size for one in self.segments if one.base_offset >= offset)
+
+    def only_local_bytes(self, remote: RemoteLog) -> int:
+        lineage = Lineage(self.epochs, self.log_end_offset)
+        return self.bytes_from(lineage.highest_remote_offset(remote).offset + 1)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits.of(self.config)
+
+    async def refresh(self) -> None: ...
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self.highest_remote_offset = highest_offset

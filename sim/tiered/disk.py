@@ -15,7 +15,10 @@ from skylog.log.config import LogConfig
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.producers import ProducerEntry
 from skylog.tiered.copying import epoch_checkpoint
+from skylog.tiered.lineage import Lineage
+from skylog.tiered.metadata.machine import RemoteLog
 from skylog.tiered.ports import SegmentFiles
+from skylog.tiered.retention import Limits
 
 SEGMENT_RECORDS = 4
 RECORD_BYTES = 100
@@ -163,6 +166,16 @@ class SimLog:
     def bytes_from(self, offset: int) -> int:
         kept = [segment for segment in self.segments if segment.base_offset >= offset]
         return sum(len(segment.records) for segment in kept) * RECORD_BYTES
+
+    def only_local_bytes(self, remote: RemoteLog) -> int:
+        lineage = Lineage(self.epochs, self.log_end_offset)
+        return self.bytes_from(lineage.highest_remote_offset(remote).offset + 1)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits.of(self.config)
+
+    async def refresh(self) -> None: ...
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self.highest_remote_offset = highest_offset

@@ -46,7 +46,10 @@ class Expirer:
                 return await self._run(hosted, remote)
 
     async def _run(self, hosted: Hosted, remote: RemoteLog) -> int | None:
+        await hosted.source.refresh()
         expiry = self._expired(hosted, remote)
+        if not expiry.segments:
+            return expiry.due_ms
         if expiry.log_start_offset > hosted.log_start_offset:
             await hosted.source.start_at(expiry.log_start_offset)
         left = len(expiry.segments)
@@ -71,7 +74,7 @@ class Expirer:
 
     def _expired(self, hosted: Hosted, remote: RemoteLog) -> Expiry:
         local = hosted.local_part(remote)
-        expiry = expired(remote, hosted.lineage, local, hosted.limits, self._clock.now_ms())
+        expiry = expired(remote, hosted.lineage, local, hosted.source.limits, self._clock.now_ms())
         self._note(hosted, remote, len(expiry.segments), expiry)
         return expiry
 

@@ -8,7 +8,7 @@ from skylog.kernel.limits import REMOTE_SEGMENTS_GIVEN_UP_MAX
 from skylog.log.epochs import NO_EPOCH
 from skylog.tiered.candidates import CopyLag
 from skylog.tiered.lineage import Lineage
-from skylog.tiered.retention import Limits, LocalPart
+from skylog.tiered.retention import LocalPart
 
 if TYPE_CHECKING:
     from skylog.tiered.metadata.machine import RemoteLog
@@ -115,19 +115,11 @@ class Hosted:
             config.kept_bytes if size < 0 else size,
         )
 
-    @property
-    def limits(self) -> Limits:
-        config = self.source.config
-        if not config.deletes:
-            return Limits()
-        return Limits(config.retention_ms, config.retention_bytes)
-
     def local_part(self, remote: RemoteLog) -> LocalPart:
         source = self.source
-        highest = self.lineage.highest_remote_offset(remote).offset
         return LocalPart(
             source.log_start_offset,
             source.local_log_start_offset,
             source.log_end_offset,
-            source.bytes_from(highest + 1),
+            source.only_local_bytes(remote),
         )

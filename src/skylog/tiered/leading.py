@@ -40,6 +40,7 @@ class Preparation:
     async def run(self, hosted: Hosted, remote: RemoteLog) -> None:
         """Raises ``KafkaError`` or a store's error; then it is tried again."""
         epoch, source = hosted.leader_epoch, hosted.source
+        await source.refresh()
         lost = lost_end(hosted, remote)
         if lost is not None:
             await self._rebuild(hosted, remote, lost)

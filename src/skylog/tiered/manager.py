@@ -349,7 +349,7 @@ class RemoteLogManager:
         if key[1] is Lane.COPY:
             hosted.source.wake_when_stable(lambda: self._wake(*key))
             self._wake_expiry(hosted.partition)
-        elif hosted.limits.retention_bytes >= 0 and self._logs.get(hosted.partition):
+        elif hosted.source.limits.retention_bytes >= 0 and self._logs.get(hosted.partition):
             # Records that are appended count, too.
             self._agenda.put(key, now + interval)
         if due_ms is not None:

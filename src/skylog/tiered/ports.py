@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from skylog.log.epochs import LeaderEpochs
     from skylog.log.producers import ProducerEntry
     from skylog.tiered.metadata.machine import RemoteLog
+    from skylog.tiered.retention import Limits
     from skylog.tiered.segments import IndexType, RemoteSegment, TopicIdPartition
     from skylog.wire.buffers import Buffer
     from skylog.wire.schema import Message
@@ -153,7 +154,8 @@ class SegmentsAtHand(Protocol):
 
 
 class CopySource(Protocol):
-    """A log whose closed segments are copied: a classic one now."""
+    """A log whose closed segments are copied: a classic one, or the assembly of a diskless
+    partition."""
 
     @property
     def config(self) -> LogConfig: ...
@@ -193,6 +195,19 @@ class CopySource(Protocol):
         """Bytes of the local segments that begin at or above an offset."""
         ...
 
+    def only_local_bytes(self, remote: RemoteLog) -> int:
+        """What this log has besides its finished remote segments: the rest of its size."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """What expiry goes by; none while others see to retention."""
+        ...
+
+    async def refresh(self) -> None:
+        """Learn what others have moved since. Called before a leader is prepared, and before
+        expiry decides."""
+
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         """The highest remote offset (−1: none), and the end of the gapless run from the local
         start on; local retention goes by the latter."""
@@ -206,7 +221,7 @@ class CopySource(Protocol):
 
     @property
     def knows_start(self) -> bool:
-        """False if what was written down of the log start is lost."""
+        """False if what was written down of the log start is lost, or was not learnt yet."""
         ...
 
     async def learn_start(self, offset: int) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from skylog.tiered.segments import RemoteSegment, SegmentState
 
 if TYPE_CHECKING:
+    from skylog.log.config import LogConfig
     from skylog.tiered.lineage import Lineage
     from skylog.tiered.metadata.machine import RemoteLog
 
@@ -35,6 +36,10 @@ class Limits:
 
     retention_ms: int = UNLIMITED
     retention_bytes: int = UNLIMITED
+
+    @classmethod
+    def of(cls, config: LogConfig) -> Limits:
+        return cls(config.retention_ms, config.retention_bytes) if config.deletes else cls()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from skylog.log.restoring import restore
 from skylog.tiered.copying import epoch_checkpoint
+from skylog.tiered.lineage import Lineage
 from skylog.tiered.ports import SegmentFiles
+from skylog.tiered.retention import Limits
 
 if TYPE_CHECKING:
     from skylog.kernel.executor import Executor
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from skylog.log.manager import LogManager
     from skylog.log.producers import ProducerEntry
     from skylog.replication.partition import Partition
+    from skylog.tiered.metadata.machine import RemoteLog
 
 
 class ReplicaSource:
@@ -117,6 +120,17 @@ class ReplicaSource:
                 break
             total += segment.size
         return total
+
+    def only_local_bytes(self, remote: RemoteLog) -> int:
+        lineage = Lineage(self.epochs, self.log_end_offset)
+        return self.bytes_from(lineage.highest_remote_offset(remote).offset + 1)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits.of(self.config)
+
+    async def refresh(self) -> None:
+        """Nobody but this broker moves anything of a log that it leads."""
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._partition.log.remote_moved(highest_offset, remote_end)
