@@ -235,6 +235,23 @@ async def retention_is_by_partition(scene: Scene) -> None:
     ]
 
 
+@check
+async def retention_leaves_a_tiered_prefix_alone(scene: Scene) -> None:
+    """Only tiered storage knows how old and large it is, and the log shrinks from its start."""
+    await _aged(scene, 500, 500, 0, 0)
+    await scene.plane.prune_to([(*T0, 20)])
+    assert await scene.retain(limit_bytes=0) == (0, 0, 0)
+    assert await scene.retain(limit_ms=100) == (0, 0, 0)
+    await _delete(scene, 14)
+    assert await scene.retain(limit_bytes=0, limit_ms=0) == (0, 0, 14)
+    await scene.plane.prune_to([(*T0, 40)])
+    assert await scene.retain(limit_bytes=0, limit_ms=0) == (0, 0, 14)
+    await _aged(scene, 0)
+    await _delete(scene, 40)
+    assert await scene.retain(limit_bytes=100) == (0, 0, 40)
+    assert await scene.retain(limit_bytes=99) == (1, 100, 50)
+
+
 # --- Files ----------------------------------------------------------------------------------------
 
 

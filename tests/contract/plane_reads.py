@@ -293,6 +293,7 @@ async def pruned_batches_are_in_tiered_storage(scene: Scene) -> None:
     (result,) = await scene.plane.prune_to([(*T0, 15)])
     assert tuple(result) == (NONE, 15)
     assert await scene.info() == (0, 30, 200)
+    assert (await scene.wal_start(), await scene.wal_start(T1)) == (15, 0)
     moved, held = await scene.find((T0, 14), (T0, 15))
     assert (moved.error, moved.log_start_offset, moved.high_watermark) == (TIERED, 0, 30)
     assert [b.stamp.base_offset for b in held.batches] == [10, 20]

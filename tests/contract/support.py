@@ -158,7 +158,11 @@ class Scene:
         """Log start, high watermark, bytes."""
         (found,) = await self.plane.log_info([partition])
         assert found.error == NONE
-        return found[1:]
+        return found[1:4]
+
+    async def wal_start(self, partition: TopicPartition = T0) -> int:
+        (found,) = await self.plane.log_info([partition])
+        return found.wal_start_offset
 
     async def start_of(self, partition: TopicPartition = T0) -> int:
         return (await self.info(partition))[0]

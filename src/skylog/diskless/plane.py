@@ -139,12 +139,17 @@ class PruneResult(NamedTuple):
 
 
 class LogInfo(NamedTuple):
-    """``byte_size`` counts the partition's batches that are still in WAL objects."""
+    """``byte_size`` counts the partition's batches that are still in WAL objects.
+
+    ``wal_start_offset`` is the first offset that may still be read from one of them, never below
+    the log start; only tiered storage has what is in between.
+    """
 
     error: ErrorCode
     log_start_offset: int = -1
     high_watermark: int = -1
     byte_size: int = -1
+    wal_start_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +294,9 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         The log start moves to the first batch from which everything fits into the bytes and which
         is not older than the time, or to the high watermark if there is none; but one call deletes
         at most ``max_batches`` (> 0) of a partition, the oldest first.
+
+        A partition whose log start is below its WAL start is left as it is: its oldest records are
+        only in tiered storage, whose own retention deletes them with ``delete_records``.
         """
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:

@@ -43,6 +43,9 @@ class LogConfig:
     # Whether a part of the log may be in the object store only: the broker and the topic allow it,
     # and the topic is of a kind that can.
     remote: bool = False
+    # Of a diskless topic with remote segments: whether its leader makes them from WAL objects, or a
+    # job outside the brokers does.
+    tiering_assembler: str = "broker"
     # With fewer in-sync replicas nothing is committed.
     min_insync_replicas: int = 1
     # A broker setting in Kafka; every log needs it.
@@ -62,6 +65,8 @@ class LogConfig:
                 known[each.name] = str(value).lower() == "true"
             elif each.name == "min_cleanable_dirty_ratio":
                 known[each.name] = float(str(value))
+            elif each.type == "str":
+                known[each.name] = str(value)
             else:
                 known[each.name] = int(str(value))
         return cls(**known)  # type: ignore[arg-type]

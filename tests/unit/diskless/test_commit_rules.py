@@ -93,6 +93,16 @@ def test_a_partition_without_wal_batches_starts_at_its_end() -> None:
     assert start([], offsets.RetentionLimits(bytes=0, ms=0), byte_size=0) == 1000
 
 
+def test_retention_waits_while_the_oldest_records_are_only_tiered() -> None:
+    """The plane does not know how old they are; moving the start would delete them all."""
+    week = offsets.RetentionLimits(bytes=0, ms=7 * 24 * 3_600_000)
+    pruned = {"wal_start_offset": 20, "high_watermark": 30}
+    assert start([found(20)], week, **pruned) == 0
+    assert start([], week, wal_start_offset=30, high_watermark=30, log_start_offset=4) == 4
+    # Once the tiered prefix is gone, it decides again.
+    assert start([found(20)], week, **pruned, log_start_offset=20) == 30
+
+
 def test_offsets_between_the_log_start_and_wal_are_tiered() -> None:
     log = offsets.LogState(log_start_offset=2, high_watermark=9, wal_start_offset=5)
     errors = [offsets.find_error(offset, log).name for offset in (1, 2, 4, 5, 9, 10)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.outcomes import items, outcome_of
@@ -14,6 +15,7 @@ from skylog.diskless.plane import (
     CoordinatorOf,
     FindRequest,
     FindResult,
+    LogInfo,
     TopicPartition,
 )
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -21,6 +23,8 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_WAIT_MS_MAX
 from skylog.wire.messages import diskless_find_batches_request as find_request
 from skylog.wire.messages import diskless_find_batches_response as find_response
+
+_NO_INFO: Final = LogInfo(ErrorCode.NONE)
 
 
 class FindApi:
@@ -53,8 +57,8 @@ class FindApi:
         ]
         outcome = await outcome_of(self._find(request, asked), request.timeout_ms)
         results = items(outcome, len(asked), lambda code, _: FindResult(code))
-        sizes = await self._sizes(asked, results, request)
-        found = iter(zip(results, sizes, strict=True))
+        infos = await self._infos(asked, results, request)
+        found = iter(zip(results, infos, strict=True))
         response = find_response.DisklessFindBatchesResponse()
         for topic in request.topics:
             parts = [found_partition(one.partition_index, *next(found)) for one in topic.partitions]
@@ -63,22 +67,21 @@ class FindApi:
             )
         return response
 
-    async def _sizes(
+    async def _infos(
         self,
         asked: Sequence[FindRequest],
         results: Sequence[FindResult],
         request: find_request.DisklessFindBatchesRequest,
-    ) -> list[int]:
-        """The size of the logs in bytes, for requests that want no batches; -1: unknown."""
+    ) -> list[LogInfo]:
+        """What WAL objects have of the logs, for requests that want no batches."""
+        unknown = [_NO_INFO] * len(asked)
         if request.fetch_max_bytes or all(result.high_watermark < 0 for result in results):
-            return [-1] * len(asked)
+            return unknown
         infos = await outcome_of(
             self._plane.log_info([(one.topic_id, one.partition) for one in asked]),
             request.timeout_ms,
         )
-        if isinstance(infos, KafkaError):
-            return [-1] * len(asked)
-        return [info.byte_size for info in infos]
+        return unknown if isinstance(infos, KafkaError) else infos
 
     async def _wait(
         self, request: find_request.DisklessFindBatchesRequest

@@ -232,15 +232,10 @@ class RemoteCoordinators:
     async def _describe_logs(
         self, at: tuple[int, int], partitions: Sequence[TopicPartition]
     ) -> list[LogInfo]:
-        """A find returns the log's start and end whatever it finds."""
         requests = [FindRequest(*partition, offset=0, max_bytes=0) for partition in partitions]
         response = await self._ask(at, find_message(requests, 0, 1), FIND)
-        infos = []
-        for one in wire.items_of(response.topics, len(partitions)):
-            known = one.high_watermark >= 0
-            error = ErrorCode.NONE if known else wire.error_code(one.error_code)
-            infos.append(LogInfo(error, one.log_start_offset, one.high_watermark, one.log_bytes))
-        return infos
+        found = wire.items_of(response.topics, len(partitions))
+        return [wire.log_info(one) for one in found]
 
     # Looks
 

@@ -7,6 +7,7 @@ a coordinator's results are in the order of the items.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
@@ -19,7 +20,7 @@ from skylog.diskless.batch import (
     ProducerStamp,
     Stamp,
 )
-from skylog.diskless.plane import CommitResult, FindResult
+from skylog.diskless.plane import CommitResult, FindResult, LogInfo
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.diskless_commit_file_request import DisklessCommitBatch
@@ -183,15 +184,24 @@ def coordinate(batch: Any) -> BatchCoordinate:
 
 
 def found_partition(
-    index: int, result: FindResult, log_bytes: int = -1
+    index: int, result: FindResult, info: LogInfo
 ) -> DisklessFindBatchesPartitionResult:
+    """``info`` may be newer than the result, and agrees with itself; its numbers are -1 if nobody
+    asked."""
+    if info.high_watermark >= 0:
+        result = replace(
+            result,
+            log_start_offset=info.log_start_offset,
+            high_watermark=info.high_watermark,
+        )
     return DisklessFindBatchesPartitionResult(
         index,
         result.error,
         result.log_start_offset,
         result.high_watermark,
         [DisklessBatchCoordinate(*coordinate_fields(batch)) for batch in result.batches],
-        log_bytes,
+        info.byte_size,
+        info.wal_start_offset,
     )
 
 
@@ -201,6 +211,24 @@ def find_result(partition: DisklessFindBatchesPartitionResult) -> FindResult:
         [coordinate(batch) for batch in partition.batches],
         partition.log_start_offset,
         partition.high_watermark,
+    )
+
+
+def log_info(partition: DisklessFindBatchesPartitionResult) -> LogInfo:
+    """From the answer to a find that wants no batches, which has the log's numbers whatever it
+    finds."""
+    error = error_code(partition.error_code)
+    if partition.high_watermark < 0:
+        return LogInfo(error)
+    if partition.log_bytes < 0:
+        return LogInfo(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    start = partition.log_start_offset
+    return LogInfo(
+        ErrorCode.NONE,
+        start,
+        partition.high_watermark,
+        partition.log_bytes,
+        max(start, partition.wal_start_offset),
     )
 
 

@@ -52,6 +52,7 @@ def log_info(log: LogState | None) -> LogInfo:
         log_start_offset=log.log_start_offset,
         high_watermark=log.high_watermark,
         byte_size=log.byte_size,
+        wal_start_offset=wal_start(log),
     )
 
 
@@ -118,7 +119,7 @@ def named_offset(timestamp: int, log: LogState) -> ListOffsetsResult | None:
     if timestamp == EARLIEST:
         return ListOffsetsResult(ErrorCode.NONE, offset=log.log_start_offset)
     if timestamp == EARLIEST_LOCAL:
-        return ListOffsetsResult(ErrorCode.NONE, offset=_wal_start(log))
+        return ListOffsetsResult(ErrorCode.NONE, offset=wal_start(log))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsResult(ErrorCode.NONE)
     if timestamp < EARLIEST_PENDING_UPLOAD:
@@ -126,7 +127,8 @@ def named_offset(timestamp: int, log: LogState) -> ListOffsetsResult | None:
     return None
 
 
-def _wal_start(log: LogState) -> int:
+def wal_start(log: LogState) -> int:
+    """The first offset in WAL objects that users may see."""
     return max(log.log_start_offset, log.wal_start_offset)
 
 
@@ -137,7 +139,7 @@ def chosen_offset(
     if batch is None:
         return ListOffsetsResult(ErrorCode.NONE)
     stamp = batch.stamp
-    first = max(stamp.base_offset, _wal_start(log))
+    first = max(stamp.base_offset, wal_start(log))
     offset = stamp.last_offset if timestamp == MAX_TIMESTAMP else first
     return ListOffsetsResult(ErrorCode.NONE, stamp.timestamp, offset, batch)
 
@@ -172,8 +174,12 @@ def retention_start(
     now_ms: int,
     max_batches: int,
 ) -> int:
-    """The new log start; ``oldest`` are the first ``max_batches`` + 1 batches, or all."""
-    if limits.off:
+    """The new log start; ``oldest`` are the first ``max_batches`` + 1 batches, or all.
+
+    A log shrinks from its start only, so that of a pruned prefix comes first, and the plane does
+    not know how old and large it is: whoever manages tiered storage decides.
+    """
+    if limits.off or log.log_start_offset < log.wal_start_offset:
         return log.log_start_offset
     kept_bytes = log.byte_size
     for index, batch in enumerate(oldest):

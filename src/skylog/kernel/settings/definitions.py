@@ -127,6 +127,10 @@ BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, BROKER_QUOTA_DOCS)
 _OWN_TOPIC: Final = (
     ("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),
+    (
+        "diskless.tiering.assembler",
+        *("STRING", "broker", "[broker, external]", "MEDIUM", "read-only", False),
+    ),
     # Kafka has these since 4.4 (KIP-1241).
     ("remote.copy.lag.bytes", "LONG", "-1", "[-1,...]", "MEDIUM", "read-only", False),
     ("remote.copy.lag.ms", "LONG", "0", "[-1,...]", "MEDIUM", "read-only", False),

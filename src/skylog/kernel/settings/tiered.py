@@ -31,6 +31,10 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("tiered.upload.part.bytes", "INT", "8388608", "[5242880,...,1073741824]"),
     ("tiered.orphan.scan.interval.ms", "LONG", "86400000", "[1,...]"),
     ("tiered.orphan.scan.grace.period.ms", "LONG", "86400000", "[1,...]"),
+    ("diskless.tiering.default", "BOOLEAN", "true", ""),
+    ("diskless.tiering.disk.max.bytes", "LONG", "10737418240", "[1,...]"),
+    ("diskless.tiering.prune.interval.ms", "LONG", "60000", "[1,...]"),
+    ("diskless.tiering.prune.delay.ms", "LONG", "300000", "[0,...]"),
 )
 _METADATA_FACTS: Final = (
     ("remote.log.metadata.topic.num.partitions", ConfigType.INT, "50", "[1,...]"),
@@ -208,6 +212,25 @@ class TieredSettings:
     )
     orphan_grace_ms: int = setting(
         "tiered.orphan.scan.grace.period.ms", "Age below which such an object is kept."
+    )
+    tiering_default: bool = setting(
+        "diskless.tiering.default",
+        "Whether new diskless topics get remote.storage.enable=true, if this broker has "
+        "remote.log.storage.system.enable.",
+    )
+    tiering_disk_bytes_max: int = setting(
+        "diskless.tiering.disk.max.bytes",
+        "Disk space for segments that are being made of the batches of diskless topics; beyond it "
+        "the largest is closed early.",
+    )
+    prune_interval_ms: int = setting(
+        "diskless.tiering.prune.interval.ms",
+        "Interval at which batches that are in remote segments are dropped from WAL objects.",
+    )
+    prune_delay_ms: int = setting(
+        "diskless.tiering.prune.delay.ms",
+        "How long a finished remote segment must be known before its batches are dropped; at least"
+        " twice diskless.metadata.backup.interval.ms, so that a backup has it.",
     )
     metadata_topic: MetadataTopicSettings
     # rsm.config.*, without the prefix.

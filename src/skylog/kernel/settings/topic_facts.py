@@ -79,6 +79,9 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "diskless.enable": "Whether the topic's data is stored in object storage instead of local "
     "logs; set"
     " when the topic is created.",
+    "diskless.tiering.assembler": "Who makes the segments of a diskless topic with "
+    "remote.storage.enable: broker is the leader of each partition, external is a job (skylog spark"
+    " segments --commit).",
     "file.delete.delay.ms": "Delay between removing a segment from the log and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",

@@ -85,6 +85,7 @@ def log_config_values(values: Mapping[str, Value], settings: BrokerSettings) -> 
         **values,
         "segment.bytes": values["segment.bytes"] if internal is None else internal,
         "producer.id.expiration.ms": settings.log.producer_id_expiration_ms,
+        "tiering.assembler": values["diskless.tiering.assembler"],
     }
 
 

@@ -39,7 +39,7 @@ class DisklessDeleteRecordsTopic(Struct):
 
 
 class DisklessDeleteRecordsRequest(Message):
-    __slots__ = ("topics", "timeout_ms",)
+    __slots__ = ("topics", "timeout_ms", "wal_only",)
     TYPE = "request"
     API_KEY = 96
     VERSIONS = Versions(0, 0)
@@ -48,13 +48,16 @@ class DisklessDeleteRecordsRequest(Message):
     FIELDS = (
         Field("topics", DisklessDeleteRecordsTopic, Versions(0, LAST), (), array=True),
         Field("timeout_ms", "int32", Versions(0, LAST), 60000),
+        Field("wal_only", "bool", Versions(0, LAST), False, tag=10000, tagged=Versions(0, LAST)),
     )
 
     def __init__(
         self,
         topics: list[DisklessDeleteRecordsTopic] = UNSET,
         timeout_ms: int = 60000,
+        wal_only: bool = False,
     ) -> None:
         self.topics = [] if topics is UNSET else topics
         self.timeout_ms = timeout_ms
+        self.wal_only = wal_only
 

@@ -47,7 +47,7 @@ class DisklessBatchCoordinate(Struct):
 
 
 class DisklessFindBatchesPartitionResult(Struct):
-    __slots__ = ("partition_index", "error_code", "log_start_offset", "high_watermark", "batches", "log_bytes",)
+    __slots__ = ("partition_index", "error_code", "log_start_offset", "high_watermark", "batches", "log_bytes", "wal_start_offset",)
     FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
@@ -55,6 +55,7 @@ class DisklessFindBatchesPartitionResult(Struct):
         Field("high_watermark", "int64", Versions(0, LAST), -1),
         Field("batches", DisklessBatchCoordinate, Versions(0, LAST), (), array=True),
         Field("log_bytes", "int64", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("wal_start_offset", "int64", Versions(0, LAST), -1, tag=10001, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -65,6 +66,7 @@ class DisklessFindBatchesPartitionResult(Struct):
         high_watermark: int = -1,
         batches: list[DisklessBatchCoordinate] = UNSET,
         log_bytes: int = -1,
+        wal_start_offset: int = -1,
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
@@ -72,6 +74,7 @@ class DisklessFindBatchesPartitionResult(Struct):
         self.high_watermark = high_watermark
         self.batches = [] if batches is UNSET else batches
         self.log_bytes = log_bytes
+        self.wal_start_offset = wal_start_offset
 
 
 class DisklessFindBatchesTopicResult(Struct):
