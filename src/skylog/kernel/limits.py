@@ -304,5 +304,9 @@ REMOTE_METADATA_RECORDS_PER_TURN: Final = 200
 REMOTE_METADATA_SNAPSHOT_BYTES_MAX: Final = 1024 * 1024 * 1024
 # Segments in one response that describes a remote log.
 REMOTE_SEGMENTS_DESCRIBED_MAX: Final = 2_000
+# What brokers keep of remote logs that they do not follow: segments in all, about 300 bytes each;
+# and how long one replica is asked for a remote log.
+REMOTE_PREFIX_SEGMENTS_MAX: Final = 100_000
+REMOTE_PREFIX_LEARN_SECONDS_MAX: Final = 10.0
 # Segments of a partition whose deletion a leader remembers, in case a record comes late.
 REMOTE_SEGMENTS_GIVEN_UP_MAX: Final = 1_000

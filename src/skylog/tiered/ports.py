@@ -82,7 +82,19 @@ class Published(Enum):
     VOID = "void"
 
 
-class RemoteLogs(Protocol):
+class KnownLogs(Protocol):
+    """The remote logs that this broker can read from."""
+
+    def get(self, partition: TopicIdPartition) -> RemoteLog | None:
+        """None while it is not known."""
+        ...
+
+    async def ready(self, partition: TopicIdPartition) -> RemoteLog:
+        """Wait until ``get`` returns one; callers bound the wait."""
+        ...
+
+
+class RemoteLogs(KnownLogs, Protocol):
     """The remote logs of the partitions that this broker hosts, and how to change them."""
 
     def follow(self, partition: TopicIdPartition, topic: str) -> None:
@@ -96,10 +108,6 @@ class RemoteLogs(Protocol):
 
     def get(self, partition: TopicIdPartition) -> RemoteLog | None:
         """None while it is not followed, or not read up to what was its end when that began."""
-        ...
-
-    async def ready(self, partition: TopicIdPartition) -> RemoteLog:
-        """Wait until ``get`` returns one; callers bound the wait."""
         ...
 
     async def publish(self, partition: TopicIdPartition, record: Message) -> Published:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from skylog.broker.background.tiered import start_sweep
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
+from skylog.broker.tiered.prefixes import TieredPrefixes
 from skylog.broker.tiered.reads import RemoteReads
 from skylog.broker.tiered.remote_tier import StoredTier
 from skylog.broker.tiered.replicas import TieredReplicas
@@ -51,6 +52,8 @@ class TieredStorage:
 
     # Which segments are remote, of the partitions that have a replica here.
     logs: MetadataFollower
+    # The same, and those of other partitions once they were asked for.
+    prefixes: TieredPrefixes
     storage: ObjectRemoteStorage
     manager: RemoteLogManager
     reader: RemoteReader
@@ -74,6 +77,7 @@ class TieredStorage:
     async def close(self) -> None:
         await self.manager.close()
         await self.reader.close()
+        await self.prefixes.close()
         if self._snapshots is not None:
             await end_tasks([self._snapshots])
         await self.logs.close()
@@ -140,8 +144,9 @@ def open_tiered(
         idle_ms_max=tiered.index_cache_ttl_ms,
     )
     storage.on_delete = indexes.forget
+    prefixes = TieredPrefixes(logs, ports.image, ports.peers, node_id)
     reader = RemoteReader(
-        logs, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
+        prefixes, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
     )
     listener = TieredReplicas(
         logs,
@@ -158,6 +163,7 @@ def open_tiered(
     )
     return TieredStorage(
         logs=logs,
+        prefixes=prefixes,
         storage=storage,
         manager=manager,
         reader=reader,

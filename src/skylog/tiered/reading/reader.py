@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from skylog.kernel.system import System
     from skylog.tiered.counts import TieredCounts
     from skylog.tiered.metadata.machine import RemoteLog
-    from skylog.tiered.ports import RemoteLogs, RemoteStorage, SegmentsAtHand
+    from skylog.tiered.ports import KnownLogs, RemoteStorage, SegmentsAtHand
     from skylog.tiered.reading.indexes import IndexCache
     from skylog.tiered.segments import TopicIdPartition
 
@@ -76,7 +76,7 @@ class RemoteReader:
 
     def __init__(
         self,
-        logs: RemoteLogs,
+        logs: KnownLogs,
         storage: RemoteStorage,
         indexes: IndexCache,
         system: System,
