@@ -32,10 +32,12 @@ QUICK = {
     "idle_seconds": 4.0,
     "spark_bytes": 1 << 26,
     "tiered_bytes": 1 << 29,
+    "consolidation_seconds": 10.0,
+    "consolidation_level_seconds": 60.0,
     "quick": True,
 }
 # Names for several parts at once.
-FAMILIES = ("cluster", "diskless", "spark", "tiered")
+FAMILIES = ("cluster", "consolidation", "diskless", "spark", "tiered")
 
 
 def _options() -> argparse.Namespace:
@@ -49,6 +51,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, help="alternating rounds (3)")
     parser.add_argument("--records", type=int, help="records of a throughput run (500,000)")
+    parser.add_argument(
+        "--minutes", type=float, help="length of the run of consolidation-level (30)"
+    )
     parser.add_argument("--json", type=Path, help="also write all samples to this file")
     return parser.parse_args()
 
@@ -67,6 +72,8 @@ def _plan(given: argparse.Namespace) -> Plan:
     for name in ("rounds", "records"):
         if getattr(given, name) is not None:
             chosen[name] = max(getattr(given, name), 1)
+    if given.minutes is not None:
+        chosen["consolidation_level_seconds"] = max(given.minutes, 0.5) * 60
     return Plan(
         kafka_classpath(), say=lambda text: print(text, file=sys.stderr, flush=True), **chosen
     )

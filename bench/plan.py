@@ -25,6 +25,9 @@ class Plan:
     spark_bytes: int = 1 << 30
     # The size of a tiered topic.
     tiered_bytes: int = 1 << 32
+    # How long a consolidating topic is written to, for its costs and for what must not grow.
+    consolidation_seconds: float = 60.0
+    consolidation_level_seconds: float = 1800.0
     many_topics: int = 1_000
     idle_seconds: float = 10.0
     say: Callable[[str], None] = print
