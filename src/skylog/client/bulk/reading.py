@@ -12,6 +12,8 @@ from skylog.client.bulk.types import (
     PartitionPlan,
     PartitionRange,
     Plan,
+    Region,
+    Regions,
     Split,
 )
 from skylog.client.cluster import Cluster
@@ -22,14 +24,21 @@ from skylog.kernel.limits import BULK_LOCATED_BATCHES_MAX, BULK_PARTITIONS_PER_R
 from skylog.wire.messages import plan_ranges_request as plan_request
 from skylog.wire.messages import plan_ranges_response as plan_response
 from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange
-from skylog.wire.messages.locate_batches_response import LocateBatchesResponse
+from skylog.wire.messages.locate_batches_response import LocateBatchesResponse, LocatedBatch
 
 # How long a broker may plan, in addition to the usual time-out.
 _PLAN_MS: Final = 300_000
+_REGIONS: Final = frozenset(Region)
 
 
-async def plan_ranges(cluster: Cluster, ranges: Sequence[PartitionRange], split_bytes: int) -> Plan:
-    """Split ranges by bytes, between batches. Errors are per partition."""
+async def plan_ranges(
+    cluster: Cluster,
+    ranges: Sequence[PartitionRange],
+    split_bytes: int,
+    regions: Regions = Regions.ALL,
+) -> Plan:
+    """Split ranges by bytes, between batches; tiered segments at any offset. Errors are per
+    partition."""
     url: str | None = None
 
     async def ask(places: Sequence[int], plans: list[PartitionPlan | None]) -> None:
@@ -41,7 +50,7 @@ async def plan_ranges(cluster: Cluster, ranges: Sequence[PartitionRange], split_
         for node_id, held in by_leader.items():
             for first in range(0, len(held), BULK_PARTITIONS_PER_REQUEST):
                 part = held[first : first + BULK_PARTITIONS_PER_REQUEST]
-                request = _plan_request([ranges[place] for place in part], split_bytes)
+                request = _plan_request([ranges[place] for place in part], split_bytes, regions)
                 answer = await request_of_ours(cluster, node_id, request, _PLAN_MS)
                 url = answer.storage_url or url
                 for place, plan in zip(part, _planned(answer), strict=True):
@@ -54,7 +63,7 @@ async def plan_ranges(cluster: Cluster, ranges: Sequence[PartitionRange], split_
 
 
 def _plan_request(
-    ranges: Sequence[PartitionRange], split_bytes: int
+    ranges: Sequence[PartitionRange], split_bytes: int, regions: Regions
 ) -> plan_request.PlanRangesRequest:
     """One topic entry per range, so that the responses have the same order."""
     return plan_request.PlanRangesRequest(
@@ -70,6 +79,7 @@ def _plan_request(
             )
             for one in ranges
         ],
+        regions,
     )
 
 
@@ -96,6 +106,7 @@ def _planned(answer: plan_response.PlanRangesResponse) -> Iterator[PartitionPlan
                         split.end_offset,
                         split.bytes,
                         topic.diskless,
+                        _region(split.region),
                     )
                     for split in partition.splits
                 ),
@@ -109,13 +120,14 @@ async def locate_batches(
     start_offset: int | None = None,
     min_timestamp: int = -1,
     max_batches: int = BULK_LOCATED_BATCHES_MAX,
+    regions: Regions = Regions.ALL,
 ) -> Located:
     """The next batches of a split of a diskless topic; raises its error.
 
     UNKNOWN_TOPIC_ID: the topic was deleted and created again since the split was planned.
     """
     position = split.start_offset if start_offset is None else start_offset
-    request = _locate_request([(split, position)], min_timestamp, max_batches)
+    request = _locate_request([(split, position)], min_timestamp, max_batches, regions)
 
     async def ask() -> Located | KafkaError:
         node_id = await leader_of(cluster, TopicPartition(split.topic, split.partition))
@@ -148,7 +160,8 @@ async def locate_many(
         by_leader.setdefault(leader, []).append(place)
     found: list[Located | KafkaError | None] = [None] * len(wanted)
     for node_id, places in by_leader.items():
-        request = _locate_request([wanted[place] for place in places], min_timestamp, max_batches)
+        asked = [wanted[place] for place in places]
+        request = _locate_request(asked, min_timestamp, max_batches, Regions.ALL)
         answer = await request_of_ours(cluster, node_id, request, 0)
         for place, result in zip(places, _located(answer), strict=True):
             late = isinstance(result, Located) and result.next_offset <= wanted[place][1]
@@ -157,7 +170,7 @@ async def locate_many(
 
 
 def _locate_request(
-    wanted: Sequence[tuple[Split, int]], min_timestamp: int, max_batches: int
+    wanted: Sequence[tuple[Split, int]], min_timestamp: int, max_batches: int, regions: Regions
 ) -> LocateBatchesRequest:
     return LocateBatchesRequest(
         max_batches,
@@ -172,6 +185,7 @@ def _locate_request(
             )
             for split, start_offset in wanted
         ],
+        regions,
     )
 
 
@@ -184,7 +198,7 @@ def _located(answer: LocateBatchesResponse) -> Iterator[Located | KafkaError]:
         yield Located(
             tuple(
                 BatchLocation(
-                    answer.object_keys[batch.object_index],
+                    _key(answer, batch),
                     batch.byte_offset,
                     batch.byte_size,
                     batch.base_offset,
@@ -192,10 +206,28 @@ def _located(answer: LocateBatchesResponse) -> Iterator[Located | KafkaError]:
                     batch.log_append_timestamp,
                     batch.max_timestamp,
                     batch.timestamp_type,
+                    _region(batch.region),
+                    batch.segment_size,
                 )
                 for batch in found.batches
             ),
             found.next_offset,
             found.log_start_offset,
             found.high_watermark,
+            answer.tiered_url,
         )
+
+
+def _region(number: int) -> Region:
+    """One that this release does not know is left to the brokers, which do."""
+    return Region(number) if number in _REGIONS else Region.BROKER
+
+
+def _key(answer: LocateBatchesResponse, batch: LocatedBatch) -> str:
+    if _region(batch.region) is Region.BROKER:
+        return ""
+    if not 0 <= batch.object_index < len(answer.object_keys):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch in object {batch.object_index} of the answer"
+        )
+    return answer.object_keys[batch.object_index]

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
+
+
+class Region(IntEnum):
+    """Where bytes are. The number is that of the messages."""
+
+    TOPIC = 0  # as the topic says: WAL objects of a diskless one, else with its brokers
+    BROKER = 1  # fetched from brokers, whatever the topic
+    TIERED = 3  # a tiered segment
+
+
+class Regions(IntEnum):
+    """What a client asks for; 0 is a client that knows of no regions."""
+
+    ALL = 1
+    # What is tiered alone is left out.
+    WAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +50,14 @@ class Split:
     end_offset: int
     bytes: int
     diskless: bool
+    region: Region = Region.TOPIC
+
+    @property
+    def in_bucket(self) -> bool:
+        """Whether its bytes need no broker."""
+        if self.region is Region.TOPIC:
+            return self.diskless
+        return self.region is Region.TIERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +86,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class BatchLocation:
-    """Where a batch is, and the offsets of its records."""
+    """Where a batch is, and the offsets of its records.
+
+    In a tiered segment, of ``segment_size`` bytes: where all batches with these offsets are. Whole
+    batches begin there; the first and the last may have other offsets, too. Without an object, the
+    offsets are fetched from a broker.
+    """
 
     object_key: str
     byte_offset: int
@@ -71,16 +101,20 @@ class BatchLocation:
     log_append_timestamp: int
     max_timestamp: int
     timestamp_type: int
+    region: Region = Region.TOPIC
+    segment_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """``next_offset``: where to continue; the split's end when it is done."""
+    """``next_offset``: where to continue; the split's end when it is done. ``tiered_url``: the
+    store of tiered segments, if there are some."""
 
     batches: tuple[BatchLocation, ...]
     next_offset: int
     log_start_offset: int
     high_watermark: int
+    tiered_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class LocateRange(Struct):
 
 
 class LocateBatchesRequest(Message):
-    __slots__ = ("max_batches", "ranges",)
+    __slots__ = ("max_batches", "ranges", "regions",)
     TYPE = "request"
     API_KEY = 501
     VERSIONS = Versions(0, 0)
@@ -44,13 +44,16 @@ class LocateBatchesRequest(Message):
     FIELDS = (
         Field("max_batches", "int32", Versions(0, LAST), 0),
         Field("ranges", LocateRange, Versions(0, LAST), (), array=True),
+        Field("regions", "int8", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
         self,
         max_batches: int = 0,
         ranges: list[LocateRange] = UNSET,
+        regions: int = 0,
     ) -> None:
         self.max_batches = max_batches
         self.ranges = [] if ranges is UNSET else ranges
+        self.regions = regions
 

@@ -6,7 +6,7 @@ from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
 class LocatedBatch(Struct):
-    __slots__ = ("object_index", "byte_offset", "byte_size", "base_offset", "last_offset", "log_append_timestamp", "max_timestamp", "timestamp_type",)
+    __slots__ = ("object_index", "byte_offset", "byte_size", "base_offset", "last_offset", "log_append_timestamp", "max_timestamp", "timestamp_type", "region", "segment_size",)
     FIELDS = (
         Field("object_index", "int32", Versions(0, LAST), 0),
         Field("byte_offset", "int32", Versions(0, LAST), 0),
@@ -16,6 +16,8 @@ class LocatedBatch(Struct):
         Field("log_append_timestamp", "int64", Versions(0, LAST), -1),
         Field("max_timestamp", "int64", Versions(0, LAST), -1),
         Field("timestamp_type", "int8", Versions(0, LAST), 0),
+        Field("region", "int8", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("segment_size", "int32", Versions(0, LAST), 0, tag=10001, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -28,6 +30,8 @@ class LocatedBatch(Struct):
         log_append_timestamp: int = -1,
         max_timestamp: int = -1,
         timestamp_type: int = 0,
+        region: int = 0,
+        segment_size: int = 0,
     ) -> None:
         self.object_index = object_index
         self.byte_offset = byte_offset
@@ -37,6 +41,8 @@ class LocatedBatch(Struct):
         self.log_append_timestamp = log_append_timestamp
         self.max_timestamp = max_timestamp
         self.timestamp_type = timestamp_type
+        self.region = region
+        self.segment_size = segment_size
 
 
 class LocatedRange(Struct):
@@ -68,7 +74,7 @@ class LocatedRange(Struct):
 
 
 class LocateBatchesResponse(Message):
-    __slots__ = ("throttle_time_ms", "object_keys", "ranges",)
+    __slots__ = ("throttle_time_ms", "object_keys", "ranges", "tiered_url",)
     TYPE = "response"
     API_KEY = 501
     VERSIONS = Versions(0, 0)
@@ -78,6 +84,7 @@ class LocateBatchesResponse(Message):
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("object_keys", "string", Versions(0, LAST), (), array=True),
         Field("ranges", LocatedRange, Versions(0, LAST), (), array=True),
+        Field("tiered_url", "string", Versions(0, LAST), None, nullable=Versions(0, LAST), tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -85,8 +92,10 @@ class LocateBatchesResponse(Message):
         throttle_time_ms: int = 0,
         object_keys: list[str] = UNSET,
         ranges: list[LocatedRange] = UNSET,
+        tiered_url: str | None = None,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.object_keys = [] if object_keys is UNSET else object_keys
         self.ranges = [] if ranges is UNSET else ranges
+        self.tiered_url = tiered_url
 

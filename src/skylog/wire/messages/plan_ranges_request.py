@@ -44,7 +44,7 @@ class PlanTopic(Struct):
 
 
 class PlanRangesRequest(Message):
-    __slots__ = ("split_bytes", "topics",)
+    __slots__ = ("split_bytes", "topics", "regions",)
     TYPE = "request"
     API_KEY = 500
     VERSIONS = Versions(0, 0)
@@ -53,13 +53,16 @@ class PlanRangesRequest(Message):
     FIELDS = (
         Field("split_bytes", "int64", Versions(0, LAST), 0),
         Field("topics", PlanTopic, Versions(0, LAST), (), array=True),
+        Field("regions", "int8", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
         self,
         split_bytes: int = 0,
         topics: list[PlanTopic] = UNSET,
+        regions: int = 0,
     ) -> None:
         self.split_bytes = split_bytes
         self.topics = [] if topics is UNSET else topics
+        self.regions = regions
 

@@ -7,11 +7,12 @@ from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
 class PlannedSplit(Struct):
-    __slots__ = ("start_offset", "end_offset", "bytes",)
+    __slots__ = ("start_offset", "end_offset", "bytes", "region",)
     FIELDS = (
         Field("start_offset", "int64", Versions(0, LAST), 0),
         Field("end_offset", "int64", Versions(0, LAST), 0),
         Field("bytes", "int64", Versions(0, LAST), 0),
+        Field("region", "int8", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -19,10 +20,12 @@ class PlannedSplit(Struct):
         start_offset: int = 0,
         end_offset: int = 0,
         bytes: int = 0,
+        region: int = 0,
     ) -> None:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.bytes = bytes
+        self.region = region
 
 
 class PlannedPartition(Struct):
