@@ -37,8 +37,8 @@ async def creating_again_changes_nothing(scene: Scene) -> None:
     assert await scene.info() == (0, 3, 100)
     infos = await scene.plane.log_info([(TOPIC, n) for n in range(5)])
     assert [i.error for i in infos] == [NONE] * 4 + [UNKNOWN]
-    assert tuple(infos[3]) == (NONE, 0, 0, 0)
-    assert tuple(infos[4]) == (UNKNOWN, -1, -1, -1)
+    assert tuple(infos[3]) == (NONE, 0, 0, 0, 0)
+    assert tuple(infos[4]) == (UNKNOWN, -1, -1, -1, -1)
 
 
 @check

@@ -53,6 +53,7 @@ async def splits_are_dense_and_end_when_full(scene: Scene) -> None:
         end_offset=60,
         log_start_offset=0,
         high_watermark=60,
+        wal_start_offset=0,
     )
     one = await _plan(scene, RangeRequest(*T0), size=10_000)
     assert one.splits == [PlannedSplit(0, 60, 720)]
@@ -138,9 +139,33 @@ async def ranges_must_exist(scene: Scene) -> None:
     stranger = RangeRequest(STRANGER, 0)
     assert await _plan(scene, stranger, size=100) == PlannedRange(UNKNOWN)
     assert await _locate(scene, stranger) == LocatedRange(UNKNOWN)
-    await scene.plane.prune_to([(*T0, 20)])
-    assert (await _plan(scene, RangeRequest(*T0), size=100)).error == TIERED
-    assert (await _locate(scene, RangeRequest(*T0, 20))).error == NONE
+
+
+@check
+async def ranges_begin_at_the_wal_start(scene: Scene) -> None:
+    """What is only in tiered storage is not planned, and the result says up to where that is."""
+    await _of_sizes(scene, 100, 100, 100)
+    await scene.plane.prune_to([(*T0, 15)])
+    whole = RangeRequest(*T0)
+    planned, located = await _plan(scene, whole, size=100), await _locate(scene, whole)
+    assert planned.splits == [PlannedSplit(15, 20, 100), PlannedSplit(20, 30, 100)]
+    assert [batch.stamp.base_offset for batch in located.batches] == [10, 20]
+    for result in (planned, located):
+        assert (result.error, result.next_offset, result.end_offset) == (NONE, 30, 30)
+        assert (result.log_start_offset, result.wal_start_offset) == (0, 15)
+    below = RangeRequest(*T0, end_offset=10)
+    for result in (await _plan(scene, below, size=100), await _locate(scene, below)):
+        assert (result.error, result.next_offset, result.end_offset) == (NONE, 15, 15)
+        assert result.wal_start_offset == 15
+    moved = RangeRequest(*T0, 14)
+    for result in (await _plan(scene, moved, size=100), await _locate(scene, moved)):
+        assert (result.error, result.next_offset, result.end_offset) == (TIERED, -1, -1)
+        assert (result.log_start_offset, result.wal_start_offset) == (0, 15)
+    rest = RangeRequest(*T0, 15)
+    assert (await _plan(scene, rest, size=100)).splits == planned.splits
+    await scene.plane.prune_to([(*T0, 30)])
+    nothing = await _plan(scene, whole, size=100)
+    assert (list(nothing.splits), nothing.next_offset, nothing.wal_start_offset) == ([], 30, 30)
 
 
 @check

@@ -528,6 +528,22 @@ def retention_takes_what_is_just_old_enough(patch: Patch) -> None:
     wrap(patch, offsets, "retention_start", lambda f, o, g, li, now, cap: f(o, g, li, now + 1, cap))
 
 
+@caught_by("retention_leaves_a_tiered_prefix_alone")
+def retention_moves_over_a_tiered_prefix(patch: Patch) -> None:
+    def blind(original: Any, oldest: Any, log: Any, *args: Any) -> int:
+        return original(oldest, log._replace(wal_start_offset=0), *args)
+
+    wrap(patch, offsets, "retention_start", blind)
+
+
+@caught_by("retention_leaves_a_tiered_prefix_alone")
+def retention_never_comes_back_after_a_prune(patch: Patch) -> None:
+    def shy(original: Any, oldest: Any, log: Any, *args: Any) -> int:
+        return log.log_start_offset if log.wal_start_offset else original(oldest, log, *args)
+
+    wrap(patch, offsets, "retention_start", shy)
+
+
 # --- Files and watching ---------------------------------------------------------------------------
 
 

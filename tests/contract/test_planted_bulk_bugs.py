@@ -70,6 +70,15 @@ def skipped_bytes_are_not_counted(patch: Patch) -> None:
     wrap(patch, ranges, "split_page", lambda o, *args: o(*args)._replace(skipped_bytes=0))
 
 
+@caught_by("ranges_begin_at_the_wal_start")
+def a_plan_from_the_log_start_fails_after_a_prune(patch: Patch) -> None:
+    def strict(original: Any, request: Any, log: Any) -> Any:
+        start = log.log_start_offset if request.start_offset == -2 else request.start_offset
+        return original(replace(request, start_offset=start), log)
+
+    wrap(patch, ranges, "span_of", strict)
+
+
 @caught_by("ranges_must_exist")
 def a_range_may_end_above_the_high_watermark(patch: Patch) -> None:
     def mild(original: Any, request: Any, log: Any) -> Any:

@@ -24,7 +24,11 @@ TO_HIGH_WATERMARK: Final = -1
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
     """Offsets of a partition, without batches whose records are all older than
-    ``min_timestamp``."""
+    ``min_timestamp``.
+
+    FROM_LOG_START is the first offset in WAL objects: what is only in tiered storage is left out,
+    and the result's ``wal_start_offset`` says up to where.
+    """
 
     topic_id: Uuid
     partition: int
@@ -45,7 +49,11 @@ class PlannedSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """``end_offset`` is where the range ends, ``next_offset`` how far this result extends."""
+    """``end_offset`` is where the range ends, ``next_offset`` how far this result extends.
+
+    ``wal_start_offset`` is never below the log start; only tiered storage has what is in between,
+    up to the requested end. It is -1 where there are no WAL objects, or the partition is unknown.
+    """
 
     error: ErrorCode
     splits: Sequence[PlannedSplit] = ()
@@ -54,6 +62,7 @@ class PlannedRange:
     skipped_bytes: int = 0
     log_start_offset: int = -1
     high_watermark: int = -1
+    wal_start_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,7 @@ class LocatedRange:
     end_offset: int = -1
     log_start_offset: int = -1
     high_watermark: int = -1
+    wal_start_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,8 @@ class BulkPlane(Protocol):
 
         Scans at most ``max_batches`` (> 0), in request order: a range whose ``next_offset`` is not
         its end is requested again from there. Errors as in a find, also for an end above the high
-        watermark.
+        watermark; so a start below the WAL start is OFFSET_MOVED_TO_TIERED_STORAGE, unless it is
+        FROM_LOG_START. Such a range that ends below the WAL start is empty, and ends there.
         """
 
     async def locate_batches(

@@ -269,7 +269,8 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         whose timestamp is at least the given one, or is the largest. ``timestamp`` is the batch's,
         ``offset`` its first that is not deleted (MAX_TIMESTAMP: its last). The caller decodes the
         batch to find the record; if none of its records above the log start qualify, it asks again
-        with ``from_offset`` after the batch. Nothing found: NONE and -1.
+        with ``from_offset`` after the batch. Nothing found: NONE and -1. Only batches in WAL
+        objects are known here: the caller looks in tiered storage below the WAL start.
 
         EARLIEST is the log start, EARLIEST_LOCAL the first offset in a WAL object, LATEST the high
         watermark, LATEST_TIERED and EARLIEST_PENDING_UPLOAD -1: the caller knows tiered data.
@@ -301,9 +302,10 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
         """(topic id, partition, offset): tiered storage has everything below; drop WAL batches
-        there.
+        that end there.
 
-        The log start, which users see, is unchanged. Above the high watermark: OFFSET_OUT_OF_RANGE.
+        The log start, which users see, is unchanged. Below the WAL start: success, without effect.
+        Above the high watermark: OFFSET_OUT_OF_RANGE.
         """
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:

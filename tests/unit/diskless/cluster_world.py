@@ -310,9 +310,6 @@ class Everywhere:
     ) -> list[RetentionResult]:
         return await self._by_leader("enforce_retention", requests, max_batches)
 
-    async def prune_to(self, requests: Sequence[Any]) -> list[Any]:
-        return await self._by_leader("prune_to", requests)
-
     async def _by_leader(self, method: str, requests: Sequence[Any], *more: Any) -> list[Any]:
         """Each item from the broker that does not answer NOT_COORDINATOR."""
         results: list[Any] = [None] * len(requests)

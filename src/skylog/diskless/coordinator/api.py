@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.find_api import FindApi
@@ -181,7 +182,9 @@ class DisklessApi:
             for topic in request.topics
             for partition in topic.partitions
         ]
-        outcome = await outcome_of(self._plane.delete_records(asked), request.timeout_ms)
+        plane = self._plane
+        change = plane.prune_to(asked) if request.wal_only else plane.delete_records(asked)
+        outcome: Any = await outcome_of(change, request.timeout_ms)
         results = iter(items(outcome, len(asked), lambda code, _: (code, -1)))
         response = delete_response.DisklessDeleteRecordsResponse()
         for topic in request.topics:

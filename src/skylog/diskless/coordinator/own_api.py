@@ -149,6 +149,7 @@ def _range(one: PlannedRange | LocatedRange) -> read.DisklessReadRangeResult:
         one.end_offset,
         log_start_offset=one.log_start_offset,
         high_watermark=one.high_watermark,
+        wal_start_offset=one.wal_start_offset,
     )
     if isinstance(one, PlannedRange):
         result.skipped_bytes = one.skipped_bytes

@@ -23,6 +23,7 @@ from skylog.diskless.plane import (
     FindResult,
     ListOffsetsResult,
     LogInfo,
+    PruneResult,
     TopicPartition,
 )
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -68,6 +69,8 @@ class RemoteCoordinators:
                 return await self._list_offsets(at, request)
             case ask.DeleteRecords(requests):
                 return await self._delete_records(at, requests)
+            case ask.PruneTo(requests):
+                return await self._prune(at, requests)
             case ask.DescribeFiles(keys):
                 return await self._describe_files(at, keys)
             case ask.CreatePartitions() | ask.DeleteTopics():
@@ -121,17 +124,19 @@ class RemoteCoordinators:
     async def _delete_records(
         self, at: tuple[int, int], requests: Sequence[tuple[Any, int, int]]
     ) -> list[DeleteRecordsResult]:
-        asked = wire.by_topic(
-            requests,
-            _first,
-            lambda topic_id, held: delete.DisklessDeleteRecordsTopic(
-                topic_id, [delete.DisklessDeleteRecordsPartition(*one[1:]) for one in held]
-            ),
-        )
-        message = delete.DisklessDeleteRecordsRequest(asked, DISKLESS_CALL_TIMEOUT_MS)
-        response = await self._ask(at, message, STRICT, changes=True)
+        response = await self._ask(at, _deletion(requests), STRICT, changes=True)
         return [
             DeleteRecordsResult(wire.error_code(one.error_code), one.low_watermark)
+            for one in wire.items_of(response.topics, len(requests))
+        ]
+
+    async def _prune(
+        self, at: tuple[int, int], requests: Sequence[tuple[Any, int, int]]
+    ) -> list[PruneResult]:
+        message = _deletion(requests, wal_only=True)
+        response = await self._ask(at, message, BACKGROUND, changes=True)
+        return [
+            PruneResult(wire.error_code(one.error_code), one.low_watermark)
             for one in wire.items_of(response.topics, len(requests))
         ]
 
@@ -284,6 +289,19 @@ def find_message(
     )
 
 
+def _deletion(
+    requests: Sequence[tuple[Any, int, int]], *, wal_only: bool = False
+) -> delete.DisklessDeleteRecordsRequest:
+    asked = wire.by_topic(
+        requests,
+        _first,
+        lambda topic_id, held: delete.DisklessDeleteRecordsTopic(
+            topic_id, [delete.DisklessDeleteRecordsPartition(*one[1:]) for one in held]
+        ),
+    )
+    return delete.DisklessDeleteRecordsRequest(asked, DISKLESS_CALL_TIMEOUT_MS, wal_only)
+
+
 def _for_its_leader(request: object) -> KafkaError:
     kind = type(request).__name__
     return KafkaError(ErrorCode.NOT_COORDINATOR, f"{kind} runs only on the coordinator's leader")
@@ -312,6 +330,7 @@ def _planned(one: Any) -> PlannedRange:
         one.skipped_bytes,
         one.log_start_offset,
         one.high_watermark,
+        one.wal_start_offset,
     )
 
 
@@ -323,4 +342,5 @@ def _located(one: Any) -> LocatedRange:
         one.end_offset,
         one.log_start_offset,
         one.high_watermark,
+        one.wal_start_offset,
     )

@@ -20,7 +20,7 @@ from skylog.diskless.bulk import (
     RangeRequest,
 )
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.rules.offsets import LogState, find_error
+from skylog.diskless.rules.offsets import LogState, find_error, wal_start
 from skylog.kernel.errors import ErrorCode
 
 AnswerT = TypeVar("AnswerT")
@@ -73,7 +73,7 @@ def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
     """The bounds of the range. Its end must exist as well: the whole plan is readable."""
     start, end = request.start_offset, request.end_offset
     if start == FROM_LOG_START:
-        start = log.log_start_offset
+        start = wal_start(log)
     if end == TO_HIGH_WATERMARK:
         end = log.high_watermark
     error = find_error(start, log)
@@ -118,6 +118,7 @@ def plan(
                 skipped_bytes=page.skipped_bytes,
                 log_start_offset=log.log_start_offset,
                 high_watermark=log.high_watermark,
+                wal_start_offset=wal_start(log),
             )
         )
     return results
@@ -149,6 +150,7 @@ def locate(
                 end_offset=-1 if error else span.end,
                 log_start_offset=log.log_start_offset,
                 high_watermark=log.high_watermark,
+                wal_start_offset=wal_start(log),
             )
         )
     return results

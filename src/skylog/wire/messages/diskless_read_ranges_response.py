@@ -65,7 +65,7 @@ class DisklessReadBatch(Struct):
 
 
 class DisklessReadRangeResult(Struct):
-    __slots__ = ("error_code", "next_offset", "end_offset", "skipped_bytes", "log_start_offset", "high_watermark", "splits", "batches",)
+    __slots__ = ("error_code", "next_offset", "end_offset", "skipped_bytes", "log_start_offset", "high_watermark", "splits", "batches", "wal_start_offset",)
     FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("next_offset", "int64", Versions(0, LAST), -1),
@@ -75,6 +75,7 @@ class DisklessReadRangeResult(Struct):
         Field("high_watermark", "int64", Versions(0, LAST), -1),
         Field("splits", DisklessReadSplit, Versions(0, LAST), (), array=True),
         Field("batches", DisklessReadBatch, Versions(0, LAST), (), array=True),
+        Field("wal_start_offset", "int64", Versions(0, LAST), -1, tag=0, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -87,6 +88,7 @@ class DisklessReadRangeResult(Struct):
         high_watermark: int = -1,
         splits: list[DisklessReadSplit] = UNSET,
         batches: list[DisklessReadBatch] = UNSET,
+        wal_start_offset: int = -1,
     ) -> None:
         self.error_code = error_code
         self.next_offset = next_offset
@@ -96,6 +98,7 @@ class DisklessReadRangeResult(Struct):
         self.high_watermark = high_watermark
         self.splits = [] if splits is UNSET else splits
         self.batches = [] if batches is UNSET else batches
+        self.wal_start_offset = wal_start_offset
 
 
 class DisklessReadRangesResponse(Message):

@@ -157,6 +157,30 @@ async def test_deleting_and_listing() -> None:
         assert [part.offset for part in listed.topics[0].partitions] == [4, 1, 1, 1, -1, 1]
 
 
+async def test_a_prune_is_a_deletion_from_wal_objects_only() -> None:
+    async with served() as (opened, api):
+        request = commit(opened, T0, T1, T0)
+        await api.commit_file(request)
+        parts = [DisklessDeleteRecordsPartition(*one) for one in ((0, 2), (1, 9), (4, 0))]
+        topics = [DisklessDeleteRecordsTopic(TOPIC, parts)]
+        prune = DisklessDeleteRecordsRequest(topics, wal_only=True)
+        for _ in range(2):
+            pruned = (await api.delete_records(prune)).topics[0].partitions
+            codes = [NONE, ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN]
+            assert [part.error_code for part in pruned] == codes
+            assert [part.low_watermark for part in pruned] == [2, -1, -1]
+        find = [DisklessFindBatchesPartition(index, 0, 0) for index in (0, 1, 4)]
+        found = await api.find_batches(
+            DisklessFindBatchesRequest(0, 1, [DisklessFindBatchesTopic(TOPIC, find)])
+        )
+        told = [
+            (part.error_code, part.log_start_offset, part.high_watermark, part.wal_start_offset)
+            for part in found.topics[0].partitions
+        ]
+        moved = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+        assert told == [(moved, 0, 4, 2), (NONE, 0, 2, 0), (UNKNOWN, -1, -1, -1)]
+
+
 async def test_files_are_described_with_the_oldest() -> None:
     # DC-19, Q21, Q22
     async with served() as (opened, api):
