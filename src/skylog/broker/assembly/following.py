@@ -36,5 +36,7 @@ def followers_of(
     followers.append(
         DisklessFollower(services.diskless, services.auto_create, background.until_done)
     )
+    if services.tiered is not None:
+        followers.append(services.tiered.consolidating)
     followers.append(services.router)
     return followers

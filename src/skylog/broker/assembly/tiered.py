@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skylog.broker.background.tiered import start_sweep
+from skylog.broker.tiered.consolidating import ConsolidatingPartitions
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
 from skylog.broker.tiered.prefixes import TieredPrefixes
 from skylog.broker.tiered.reads import RemoteReads
@@ -31,6 +32,7 @@ from skylog.tiered.reading.reader import ReaderSettings, RemoteReader
 from skylog.tiered.sagas import RetrySettings
 
 if TYPE_CHECKING:
+    from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.assembly.replication import Replication
     from skylog.broker.assembly.undo import Undo
     from skylog.broker.background.tasks import Background
@@ -61,6 +63,8 @@ class TieredStorage:
     counts: TieredCounts
     store_stats: StoreStats
     metadata_topic: ClusterMetadataTopic
+    # The diskless partitions whose batches are put together into remote segments.
+    consolidating: ConsolidatingPartitions
     _snapshots: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -91,6 +95,7 @@ class TieredPorts:
     image: ClusterImage
     configs: Configs
     replication: Replication
+    diskless: DisklessEngine
     local: LogManager
     peers: BrokerPeers
     auto_create: AutoCreate
@@ -171,6 +176,9 @@ def open_tiered(
         counts=counts,
         store_stats=stats,
         metadata_topic=topic,
+        consolidating=ConsolidatingPartitions(
+            node_id, logs, manager, ports.diskless.plane, configs
+        ),
     )
 
 

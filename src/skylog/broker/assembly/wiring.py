@@ -254,8 +254,7 @@ class Node:
         return part
 
     def _build_services(self, storage: NodeStorage, logs: LogManager, part: QuorumPart) -> Services:
-        channel, quorum = part.link, part.quorum
-        settings, clock = self.settings, self._clock
+        settings, clock, channel, quorum = self.settings, self._clock, part.link, part.quorum
         configs = Configs(settings, self._image)
         groups = open_groups(settings, self._publisher, configs, clock, self._rng)
         producer_ids = ProducerIds(self._lifecycle, channel)
@@ -274,6 +273,7 @@ class Node:
             image=self._image,
             configs=configs,
             replication=replication,
+            diskless=engine,
             local=logs,
             peers=self._peers,
             auto_create=auto_create,
