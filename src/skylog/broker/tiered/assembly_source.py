@@ -13,6 +13,7 @@ from skylog.diskless.plane import LogInfo
 from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.epochs import LeaderEpochs
+from skylog.tiered.retention import Limits
 
 if TYPE_CHECKING:
     from skylog.diskless.plane import ControlPlane
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from skylog.log.closed import ClosedSegment
     from skylog.log.config import LogConfig
     from skylog.log.producers import ProducerEntry
+    from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import SegmentFiles
     from skylog.tiered.segments import TopicIdPartition
 
@@ -51,7 +53,7 @@ class AssemblySource:
 
     @property
     def local_log_start_offset(self) -> int:
-        return self.info.log_start_offset
+        return self.info.wal_start_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -108,6 +110,24 @@ class AssemblySource:
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._remote_end = remote_end
+
+    # -- retention -----------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> Limits:
+        """While the WAL has the whole log, the coordinator's own retention sees to it."""
+        if self.log_start_offset >= self.local_log_start_offset:
+            return Limits()
+        return Limits.of(self.config)
+
+    def only_local_bytes(self, remote: RemoteLog) -> int:
+        """Of what is in the WAL and remote too, only the bytes in the WAL count."""
+        offset, both = self.local_log_start_offset, 0
+        while segment := remote.segment_for(SERVED_EPOCH, offset):
+            if segment.start_offset >= self.local_log_start_offset:
+                both += segment.size
+            offset = segment.end_offset + 1
+        return self.info.byte_size - both
 
     # -- the log start -------------------------------------------------------------------------
 
