@@ -216,7 +216,7 @@ class Campaign(Trial):
         for worker in self.workers:
             worker.end()
         self._check()
-        if self.tiered:
+        if self.tiered or self.consolidated:
             self._check_store()
         self._whole()
         brokers = self.nemesis.brokers()
@@ -300,6 +300,7 @@ def main() -> None:
     arguments.add_argument("--network", action="store_true", help="cut nodes off, too; as root")
     arguments.add_argument("--disks", action="store_true", help="fill disks, too; as root")
     arguments.add_argument("--tiered", action="store_true", help="classic topics are tiered")
+    arguments.add_argument("--consolidated", action="store_true", help="diskless topics are, too")
     arguments.add_argument("--actions", help="comma-separated; all by default")
     arguments.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
     given = arguments.parse_args()
@@ -321,6 +322,7 @@ def main() -> None:
                 settings,
                 network=network,
                 tiered=given.tiered,
+                consolidated=given.consolidated,
             )
             if given.disks:
                 for node in campaign.nemesis.brokers():

@@ -50,6 +50,13 @@ TIERED: Mapping[str, str] = {
     "log.retention.check.interval.ms": "300",
     "rlmm.config.remote.log.metadata.topic.num.partitions": "4",
 }
+# Segments are cut, and leave the WAL, soon.
+CONSOLIDATED_TOPIC: Mapping[str, str] = {"remote.storage.enable": "true", "segment.ms": "2000"}
+CONSOLIDATED: Mapping[str, str] = {
+    **TIERED,
+    "diskless.tiering.prune.interval.ms": "500",
+    "diskless.tiering.prune.delay.ms": "1000",
+}
 
 
 class Trial:
@@ -66,14 +73,18 @@ class Trial:
         network: Network | None = None,
         *,
         tiered: bool = False,
+        consolidated: bool = False,
     ) -> None:
         self.tiered = ("classic", "transactional") if tiered else ()
+        self.consolidated = ("diskless",) if consolidated else ()
+        remote = CONSOLIDATED if consolidated else TIERED if tiered else {}
+        default = {"diskless.tiering.default": str(consolidated).lower()}
         session = {"broker.session.timeout.ms": str(int(session_seconds * 1000))}
         plan = Plan(
             BROKERS,
             controllers,
             RACKS,
-            {**SETTINGS, **session, **(TIERED if tiered else {}), **(settings or {})},
+            {**SETTINGS, **session, **remote, **default, **(settings or {})},
             network.hosts if network else (),
         )
         if network is None:
@@ -121,10 +132,12 @@ class Trial:
             "the cluster is up", lambda: len(self.nemesis.metadata().brokers) == BROKERS, 120
         )
         safe = {"min.insync.replicas": "2", **(TIERED_TOPIC if self.tiered else {})}
+        more = CONSOLIDATED_TOPIC if self.consolidated else {}
+        diskless = {"diskless.enable": "true", **more}
         wanted = [
             NewTopic("classic", PARTITIONS, 3, config=safe),
             NewTopic("transactional", PARTITIONS, 3, config=safe),
-            NewTopic("diskless", PARTITIONS, -1, config={"diskless.enable": "true"}),
+            NewTopic("diskless", PARTITIONS, -1, config=diskless),
         ]
         for made in admin.create_topics(wanted, operation_timeout=60).values():
             made.result(60)
@@ -141,8 +154,8 @@ class Trial:
                 for name in ("m1", "m2")
             ),
         ]
-        if self.tiered:
-            loops = [place for place in self.plain if place[0] in self.tiered]
+        loops = [place for place in self.plain if place[0] in self.tiered + self.consolidated]
+        if loops:
             self.workers.append(Looper("looper", self.history, self.bootstrap, loops))
         for worker in self.workers:
             worker.start()
