@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from skylog.diskless.plane import TopicPartition
@@ -74,6 +75,9 @@ class DisklessPartitions:
         partitions = self._topics.get(topic_id)
         return partitions.get(index) if partitions else None
 
+    def of(self, topic_id: Uuid) -> Collection[DisklessPartition]:
+        return self._topics.get(topic_id, {}).values()
+
     def delete_topic(self, topic_id: Uuid) -> None:
         for partition in self._topics.pop(topic_id, {}).values():
             partition.deleted = True
@@ -86,6 +90,9 @@ class DisklessPartitions:
         if partition is not None and high_watermark > partition.high_watermark:
             partition.high_watermark = high_watermark
             partition.moved()
+
+    def __iter__(self) -> Iterator[DisklessPartition]:
+        return (one for partitions in self._topics.values() for one in partitions.values())
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))

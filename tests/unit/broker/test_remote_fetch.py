@@ -216,7 +216,8 @@ async def test_the_quota_is_a_rate_that_may_be_changed(world: Tiered) -> None:
     reads = RemoteReads(
         world.reading.reader, world.settings, world.reading.counts, world.reading.system
     )
-    world.services.partitions.use_remote(reads)
+    classic: Any = world.services.partitions.kinds[PartitionKind.CLASSIC]
+    classic.remote = reads
     assert (await world.one(0)).records
     assert (await world.one(0)).records == b""
     world.reading.clock.advance(60_000)

@@ -38,5 +38,6 @@ def followers_of(
     )
     if services.tiered is not None:
         followers.append(services.tiered.consolidating)
+        followers.append(services.partitions)
     followers.append(services.router)
     return followers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from skylog.diskless.local.fetch import LocalFetch
+from skylog.diskless.local.fetch import LocalFetch, answered_by_copy
 from skylog.diskless.local.filler import LocalFiller
 from skylog.diskless.local.partitions import LocalPartitions
 from skylog.diskless.local.plan import LocalLimits
@@ -18,6 +18,7 @@ from skylog.diskless.local.threads import Threads
 if TYPE_CHECKING:
     from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.controller.image.topics import Partition
+    from skylog.diskless.plane import TopicPartition
     from skylog.diskless.reader import ReadRequest, ReadResult
     from skylog.kernel.clock import Clock
     from skylog.kernel.executor import Executor
@@ -42,6 +43,11 @@ class LocalSegments:
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool
     ) -> list[ReadResult]:
         return await self._fetch.fetch(requests, fetch_max_bytes, min_one=min_one)
+
+    def answers(self, key: TopicPartition, offset: int) -> bool:
+        """Whether a copy has the offset, or waits at the tail for it."""
+        one = self.partitions.get(key)
+        return one is not None and answered_by_copy(one, offset)
 
     def assign(self, topic: str, topic_id: Uuid, index: int, state: Partition) -> None:
         """Only replicas keep copies."""

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skylog.broker.background.tiered import start_sweep
+from skylog.broker.partitions.pure import TieredReading
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
+from skylog.broker.tiered.diskless_offsets import TieredOffsets
+from skylog.broker.tiered.diskless_reads import DisklessReads
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
 from skylog.broker.tiered.prefixes import TieredPrefixes
 from skylog.broker.tiered.reads import RemoteReads
@@ -60,6 +63,7 @@ class TieredStorage:
     manager: RemoteLogManager
     reader: RemoteReader
     reads: RemoteReads
+    diskless: TieredReading
     counts: TieredCounts
     store_stats: StoreStats
     metadata_topic: ClusterMetadataTopic
@@ -153,6 +157,7 @@ def open_tiered(
     reader = RemoteReader(
         prefixes, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
     )
+    reads = RemoteReads(reader, tiered, counts, system)
     listener = TieredReplicas(
         logs,
         manager,
@@ -172,7 +177,12 @@ def open_tiered(
         storage=storage,
         manager=manager,
         reader=reader,
-        reads=RemoteReads(reader, tiered, counts, system),
+        reads=reads,
+        diskless=TieredReading(
+            DisklessReads(ports.diskless, prefixes, reads),
+            TieredOffsets(ports.diskless.plane, prefixes, reader, reads),
+            configs,
+        ),
         counts=counts,
         store_stats=stats,
         metadata_topic=topic,
@@ -190,7 +200,7 @@ async def start_tiered(services: Services, undo: Undo, background: Background) -
     tiered = services.tiered
     if tiered is not None:
         await tiered.storage.check_owner()
-        services.partitions.use_remote(tiered.reads)
+        services.partitions.use_remote(tiered.reads, tiered.diskless)
         services.configs.on_change(tiered.reconfigure)
         undo.stop_by(tiered.close)
         tiered.start()

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.assembly.replication import Replication
     from skylog.broker.observe.traffic import Traffic
+    from skylog.broker.partitions.pure import TieredReading
     from skylog.broker.tiered.reads import RemoteReads
-    from skylog.controller.image import ClusterImage
+    from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
     from skylog.kernel.executor import Executor
     from skylog.kernel.settings import BrokerSettings
@@ -45,11 +46,19 @@ class Partitions:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return self.kinds[state.kind].find(topic, index)
 
-    def use_remote(self, remote: RemoteReads) -> None:
-        """Tiered storage is enabled: this reads what is in the object store only."""
-        classic = self.kinds[PartitionKind.CLASSIC]
-        if isinstance(classic, ClassicPartitions):
-            classic.remote = remote
+    def use_remote(self, remote: RemoteReads, tiered: TieredReading) -> None:
+        """Tiered storage is enabled: these read what is in remote segments."""
+        for kind in self.kinds.values():
+            if isinstance(kind, ClassicPartitions):
+                kind.remote = remote
+            elif isinstance(kind, PurePartitions):
+                kind.use_tiered(tiered)
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        """Behind the settings."""
+        pure = self.kinds[PartitionKind.PURE]
+        if isinstance(pure, PurePartitions):
+            pure.metadata_changed(image, delta)
 
     def leader(self, topic: str, index: int, client_epoch: int = -1) -> ServedPartition:
         """The partition, if this broker leads it."""

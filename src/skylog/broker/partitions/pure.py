@@ -7,8 +7,9 @@ coordinators for all diskless partitions of a request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from skylog.broker.partitions.diskless_errors import change_error, read_error
 from skylog.broker.partitions.port import (
     NO_EPOCH,
     AppendOutcome,
@@ -21,10 +22,14 @@ from skylog.broker.partitions.port import (
     RefusedError,
 )
 from skylog.broker.partitions.questions import Question
+from skylog.broker.tiered.diskless_offsets import OffsetWanted
+from skylog.broker.tiered.diskless_reads import is_moved
 from skylog.diskless.batch import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
     MAX_TIMESTAMP,
     ListOffsetsResult,
     TopicPartition,
@@ -34,6 +39,7 @@ from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.diskless.writer import Item
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import BULK_PLANNED_BATCHES_PER_CALL
+from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.batch import split_batches
 from skylog.wire.buffers import chained
 from skylog.wire.messages.fetch_response import PartitionData
@@ -43,8 +49,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from skylog.broker.assembly.diskless_engine import DisklessEngine
+    from skylog.broker.metadata.configs import Configs
     from skylog.broker.observe.traffic import Traffic
-    from skylog.controller.image import ClusterImage
+    from skylog.broker.tiered.diskless_offsets import TieredOffsets
+    from skylog.broker.tiered.diskless_reads import DisklessReads
+    from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
     from skylog.diskless.partitions import DisklessPartition
     from skylog.diskless.writer import Request as WriterRequest
@@ -56,32 +65,14 @@ if TYPE_CHECKING:
 
 # How many batches a search by timestamp examines before it trusts the last one's metadata.
 SEARCHED_BATCHES_MAX: Final = 8
-# Clients know only coordinators of groups and transactions. A Java consumer that gets one of these
-# errors for a partition gives up; if told that the leader has changed, it asks again.
-_AWAY: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
-)
-
-
-def _change_error(error: ErrorCode) -> ErrorCode:
-    """The error of a write; one that says that the outcome is unknown is kept."""
-    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _AWAY else error
-
-
-def _read_error(error: ErrorCode) -> KafkaError:
-    """The error of a read, which can always be repeated."""
-    timed_out = error is ErrorCode.REQUEST_TIMED_OUT
-    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if timed_out else _change_error(error))
+# Offsets that the coordinator knows, wherever the records are.
+_OF_THE_LOG: Final = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
 
 
 class PurePartition:
     """One diskless partition as clients see it."""
 
-    __slots__ = ("_home", "_state", "index", "place", "topic")
+    __slots__ = ("_home", "_state", "index", "place", "tiered", "topic")
 
     takes_transactions = False  # offsets are assigned at commit: no marker could follow
     log_start_offset = -1
@@ -91,7 +82,9 @@ class PurePartition:
         self._state = state
         self.topic = state.topic
         self.index = state.index
-        self.place: TopicPartition = (state.topic_id, state.index)
+        self.place = TopicIdPartition(state.topic_id, state.index)
+        # Reads tiered segments; None if the topic has none.
+        self.tiered: DisklessReads | None = None
 
     @property
     def leader_id(self) -> int:
@@ -142,6 +135,10 @@ class PurePartition:
             return PartitionData(
                 self.index, high_watermark=-1, records=b"", preferred_read_replica=near
             )
+        if self.tiered is not None:
+            found = self.tiered.read(self.place, self._state, wanted, reader, budget)
+            if found is not None:
+                return found
         request = ReadRequest(*self.place, wanted.fetch_offset, wanted.partition_max_bytes)
         return Question(self._home.read, (request, reader))
 
@@ -151,6 +148,9 @@ class PurePartition:
     def offset_for(
         self, timestamp: int, isolation: Isolation, timeout_ms: int = 0
     ) -> Question[Found]:
+        if self.tiered is not None and timestamp not in _OF_THE_LOG:
+            wanted = OffsetWanted(self.place, timestamp, timeout_ms)
+            return Question(self._home.list_tiered_offsets, wanted)
         return Question(self._home.list_offsets, (*self.place, timestamp))
 
     def epoch_end(self, epoch: int) -> Question[EpochEnd]:
@@ -175,6 +175,15 @@ class PurePartition:
         self._state.unwatch(watcher)
 
 
+class TieredReading(NamedTuple):
+    """What reads the tiered segments of partitions."""
+
+    reads: DisklessReads
+    offsets: TieredOffsets
+    # Which topics have some.
+    configs: Configs
+
+
 class PurePartitions:
     """All diskless partitions, and the resolvers of their questions."""
 
@@ -191,6 +200,28 @@ class PurePartitions:
         self._router = router
         self._node_id = node_id
         self._traffic = traffic
+        # None: there is no tiered storage.
+        self._tiered: TieredReading | None = None
+
+    def use_tiered(self, tiered: TieredReading) -> None:
+        """Tiered storage is enabled."""
+        self._tiered = tiered
+        for state in self._engine.partitions:
+            self._choose(state)
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        """Topics may have become remote."""
+        if self._tiered is not None:
+            for name in self._tiered.configs.changed_topics(delta):
+                topic = image.topic(name)
+                for state in () if topic is None else self._engine.partitions.of(topic.topic_id):
+                    self._choose(state)
+
+    def _choose(self, state: DisklessPartition) -> None:
+        tiered = self._tiered
+        if tiered is not None and state.served is not None:
+            is_remote = tiered.configs.log_config(state.topic).remote
+            state.served.tiered = tiered.reads if is_remote else None
 
     def find(self, topic: Topic, index: int) -> PurePartition:
         state = self._engine.partitions.get(topic.topic_id, index)
@@ -199,6 +230,7 @@ class PurePartitions:
         served = state.served
         if served is None:
             served = state.served = PurePartition(self, state)
+            self._choose(state)
         return served  # type: ignore[no-any-return]
 
     def nearer_replica(self, name: str, index: int, reader: Reader) -> int | None:
@@ -219,26 +251,36 @@ class PurePartitions:
         try:
             results = await self._engine.fetch(requests, budget.left, min_one=budget.untouched)
         except KafkaError as error:
-            return [_read_error(error.code)] * len(asked)
-        return [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
+            return [read_error(error.code)] * len(asked)
+        answers = [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
+        if self._tiered is not None and any(map(is_moved, results)):
+            await self._tiered.reads.read_moved(asked, results, answers, budget)
+        return answers
 
     async def list_offsets(self, asked: Sequence[tuple[Any, int, int]]) -> list[Found | KafkaError]:
         """Timestamps are resolved to the exact record, as in Kafka."""
         try:
             results = await self._engine.plane.list_offsets(asked)
         except KafkaError as error:
-            return [_read_error(error.code)] * len(asked)
-        return [await self._found(*one, result) for one, result in zip(asked, results, strict=True)]
+            return [read_error(error.code)] * len(asked)
+        found: list[Found | KafkaError] = []
+        for (topic_id, index, timestamp), result in zip(asked, results, strict=True):
+            try:
+                found.append(await self._found((topic_id, index), timestamp, result))
+            except KafkaError as error:
+                found.append(read_error(error.code))
+        return found
+
+    async def list_tiered_offsets(self, asked: Sequence[OffsetWanted]) -> list[Found | KafkaError]:
+        assert self._tiered is not None  # noqa: S101 - its partitions are known by it
+        return await self._tiered.offsets.list_offsets(asked, self._found)
 
     async def _found(
-        self, topic_id: Any, index: int, timestamp: int, result: ListOffsetsResult
-    ) -> Found | KafkaError:
+        self, place: TopicPartition, timestamp: int, result: ListOffsetsResult
+    ) -> Found:
         if result.error is not ErrorCode.NONE:
-            return _read_error(result.error)
-        try:
-            at, offset = await self._to_the_record((topic_id, index), timestamp, result)
-        except KafkaError as error:
-            return _read_error(error.code)
+            raise KafkaError(result.error)
+        at, offset = await self._to_the_record(place, timestamp, result)
         return Found(at, offset, SERVED_EPOCH if offset >= 0 else -1)
 
     async def _to_the_record(
@@ -270,9 +312,9 @@ class PurePartitions:
         try:
             infos = await self._engine.plane.log_info([place for place, _ in asked])
         except KafkaError as error:
-            return [_read_error(error.code)] * len(asked)
+            return [read_error(error.code)] * len(asked)
         return [
-            _read_error(info.error) if info.error else EpochEnd(epoch, info.high_watermark)
+            read_error(info.error) if info.error else EpochEnd(epoch, info.high_watermark)
             for (_, epoch), info in zip(asked, infos, strict=True)
         ]
 
@@ -283,11 +325,11 @@ class PurePartitions:
             results = await self._engine.plane.delete_records(asked)
         except KafkaError as error:
             # Classic partitions of the same request have been cut already, and are answered for.
-            return [KafkaError(_change_error(error.code))] * len(asked)
+            return [KafkaError(change_error(error.code))] * len(asked)
         for (topic_id, index, _), result in zip(asked, results, strict=True):
             if result.error is ErrorCode.NONE:
                 self._engine.records_deleted(topic_id, index, result.low_watermark)
-        return [Deleted(result.low_watermark, _change_error(result.error)) for result in results]
+        return [Deleted(result.low_watermark, change_error(result.error)) for result in results]
 
     async def byte_sizes(self, places: Sequence[TopicPartition]) -> list[int]:
         return [max(info.byte_size, 0) for info in await self._engine.plane.log_info(places)]
@@ -302,7 +344,7 @@ class PurePartitions:
 
 def _answer(request: ReadRequest, reader: Reader, result: ReadResult) -> PartitionData | KafkaError:
     if result.error is not ErrorCode.NONE:
-        return _read_error(result.error)
+        return read_error(result.error)
     return PartitionData(
         request.partition,
         high_watermark=result.high_watermark,

@@ -1,4 +1,5 @@
-"""Answers of classic partitions whose records are in the object store only.
+"""Answers of partitions whose records are in remote segments: of classic ones here, of diskless
+ones in ``diskless_reads.py``.
 
 All remote partitions of a fetch are read at once, and so are all that a request searches by time.
 What is not done in time is answered without records; the read itself goes on into the cache.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from skylog.broker.partitions.port import Found
 from skylog.broker.partitions.questions import Question
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NOTHING: Final = Found()
+# A read that is done, or goes on.
+Begun: TypeAlias = RemoteData | Awaitable[RemoteData] | KafkaError
 
 
 class RemoteFetch(NamedTuple):
@@ -86,6 +89,45 @@ class RemoteReads:
         self._settings = settings
         self._quota.bytes_per_second_max = settings.fetch_bytes_per_second_max
 
+    # -- shared --------------------------------------------------------------------------------
+
+    def is_throttled(self) -> bool:
+        throttle_ms = self._quota.throttle_ms(self._system.clock.now_ms())
+        if throttle_ms > 0:
+            self._counts.fetch_throttle.waited(throttle_ms / 1000)
+        return throttle_ms > 0
+
+    def record(self, size: int) -> None:
+        """Bytes that an answer has."""
+        self._quota.record(size, self._system.clock.now_ms())
+
+    def failed(self, topic: str) -> None:
+        self._counts.of(topic).fetch_errors += 1
+
+    async def begin(self, wanted: Sequence[RemoteRead]) -> list[Begun]:
+        """Begin to read all of them; what is in memory is there at once."""
+        reads: list[Begun] = []
+        turn_bytes = 0
+        for one in wanted:
+            try:
+                found = self._reader.read(one)
+            except KafkaError as error:
+                reads.append(error.without_frames())
+                continue
+            reads.append(found)
+            if isinstance(found, RemoteData):
+                turn_bytes += found.size
+            if turn_bytes >= TURN_BYTES:
+                turn_bytes = 0
+                await asyncio.sleep(0)
+        return reads
+
+    async def finish(self, begun: Sequence[Begun]) -> list[RemoteData | KafkaError | None]:
+        """The results; None for what is not done in time, and goes on into the cache."""
+        results = await all_within(begun, self._settings.fetch_wait_ms_max / 1000)
+        self._counts.fetches_expired += results.count(None)
+        return results
+
     # -- by offset -----------------------------------------------------------------------------
 
     def read(
@@ -100,10 +142,8 @@ class RemoteReads:
         """A consumer's fetch offset is below the local log's start."""
         if wanted.partition_max_bytes < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        throttle_ms = self._quota.throttle_ms(self._system.clock.now_ms())
         size = min(wanted.partition_max_bytes, budget.reservable)
-        if throttle_ms > 0:
-            self._counts.fetch_throttle.waited(throttle_ms / 1000)
+        if self.is_throttled():
             return answer
         is_first = budget.untouched and not budget.held
         if size <= 0 and not is_first:
@@ -124,37 +164,18 @@ class RemoteReads:
     async def resolve(
         self, asked: Sequence[RemoteFetch], budget: Budget
     ) -> list[PartitionData | KafkaError]:
-        reads: list[RemoteData | Awaitable[RemoteData] | KafkaError] = []
-        turn_bytes = 0
-        for one in asked:
-            found = self._begun(partial(self._reader.read, one.wanted))
-            reads.append(found)
-            if isinstance(found, RemoteData):
-                turn_bytes += found.size
-            if turn_bytes >= TURN_BYTES:
-                turn_bytes = 0
-                await asyncio.sleep(0)
-        seconds = self._settings.fetch_wait_ms_max / 1000
-        results = await _all_within(reads, seconds)
+        results = await self.finish(await self.begin([one.wanted for one in asked]))
         return [
             await self._answer(one, data, budget) for one, data in zip(asked, results, strict=True)
         ]
-
-    @staticmethod
-    def _begun(begin: Callable[[], T | Awaitable[T]]) -> T | Awaitable[T] | KafkaError:
-        try:
-            return begin()
-        except KafkaError as error:
-            return error.without_frames()
 
     async def _answer(
         self, one: RemoteFetch, data: RemoteData | KafkaError | None, budget: Budget
     ) -> PartitionData | KafkaError:
         if data is None:
-            self._counts.fetches_expired += 1
             return one.answer
         if isinstance(data, KafkaError):
-            return self._failed(one, data)
+            return self._error(one, data)
         try:
             if not data.size and data.next_offset > one.wanted.offset:
                 return await self._read_on(one, data.next_offset, budget)
@@ -164,12 +185,12 @@ class RemoteReads:
             return error.without_frames()
         return one.answer
 
-    def _failed(self, one: RemoteFetch, error: KafkaError) -> KafkaError:
+    def _error(self, one: RemoteFetch, error: KafkaError) -> KafkaError:
         if one.replica.deleted:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if one.wanted.offset < one.replica.log.log_start_offset:
             return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)  # deleted while it was read
-        self._counts.of(one.wanted.topic).fetch_errors += 1
+        self.failed(one.wanted.topic)
         return error
 
     async def _fill(self, one: RemoteFetch, data: RemoteData) -> None:
@@ -181,7 +202,7 @@ class RemoteReads:
                 # the client asks again.
                 return
             answer.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
-        self._quota.record(data.size, self._system.clock.now_ms())
+        self.record(data.size)
         answer.records = chained(data.parts, data.size)
 
     async def _aborted(self, one: RemoteFetch, data: RemoteData) -> dict[tuple[int, int], None]:
@@ -218,10 +239,20 @@ class RemoteReads:
     async def search(self, asked: Sequence[RemoteSearch]) -> list[Found | KafkaError]:
         searches: list[Found | KafkaError | Awaitable[Found]] = [self._search(one) for one in asked]
         # The same for all of a request.
-        timeout_ms = asked[0].timeout_ms
-        if timeout_ms <= 0:
-            timeout_ms = self._settings.list_offsets_timeout_ms
-        found = await _all_within(searches, timeout_ms / 1000)
+        return await self.within_time(searches, asked[0].timeout_ms)
+
+    @property
+    def search_seconds(self) -> float:
+        return self._settings.list_offsets_timeout_ms / 1000
+
+    async def within_time(
+        self,
+        searches: Sequence[Found | KafkaError | Awaitable[Found]],
+        timeout_ms: int,
+    ) -> list[Found | KafkaError]:
+        """The results; 0 is the broker's limit."""
+        seconds = timeout_ms / 1000 if timeout_ms > 0 else self.search_seconds
+        found = await all_within(searches, seconds)
         answers: list[Found | KafkaError] = []
         for answer in found:
             if answer is None:
@@ -272,7 +303,7 @@ def _key(replica: Partition) -> TopicIdPartition:
     return TopicIdPartition(replica.topic_id, replica.index)
 
 
-async def _all_within(
+async def all_within(
     begun: Sequence[T | KafkaError | Awaitable[T]], seconds: float
 ) -> list[T | KafkaError | None]:
     """The results; None for what is not done in time, and goes on."""

@@ -73,7 +73,7 @@ class LocalFetch:
 
     def _is_local(self, request: ReadRequest) -> bool:
         one = self._partitions.get((request.topic_id, request.partition))
-        return one is not None and _source(one, request.offset) is not Source.WAL
+        return one is not None and answered_by_copy(one, request.offset)
 
     async def _read_objects(self, answer: _Answer, numbers: list[int]) -> None:
         asked = [answer.requests[number] for number in numbers]
@@ -137,6 +137,10 @@ class LocalFetch:
         # While files change, or after retention, this does not mean damage.
         if one.round is None and copy.region.start <= offset:
             self._partitions.spoiled(one, copy, error)
+
+
+def answered_by_copy(one: LocalPartition, offset: int) -> bool:
+    return _source(one, offset) is not Source.WAL
 
 
 def _source(one: LocalPartition, offset: int) -> Source:

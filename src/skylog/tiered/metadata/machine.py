@@ -141,6 +141,9 @@ class RemoteLog:
         """A segment in any state, by its id."""
         return self._decoded(id_) if id_ in self._segments else None
 
+    def has(self, epoch: int, offset: int) -> bool:
+        return self._at(epoch, offset) is not None
+
     def segment_for(self, epoch: int, offset: int) -> RemoteSegment | None:
         """The finished segment to read an offset of an epoch from."""
         intervals = self._epochs.get(epoch)
