@@ -117,6 +117,9 @@ class _Walk:
         if segment.state is SegmentState.COPY_STARTED:
             return False
         if self._is_below_start(segment):
+            # It is no part of what the log has too much of: that would take records instead which
+            # the limit keeps (Kafka's expiry does).
+            self._excess = max(0, self._excess - segment.size)
             self._expiry.segments.append(segment)
             return True
         if not self._lineage.contains(segment):

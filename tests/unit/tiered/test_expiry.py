@@ -100,6 +100,13 @@ def test_by_age(retention_ms: int, gone: list[int], start: int) -> None:
     assert run(three(), [(0, 0)], limits=Limits(retention_ms)) == (gone, start)
 
 
+def test_what_is_below_the_log_start_takes_nothing_else_with_it() -> None:
+    """Users deleted the first one; the others fit into the limit."""
+    limits = Limits(retention_bytes=200)
+    assert run(three(), [(0, 0)], start=10, limits=limits) == ([0], 10)
+    assert run(three(), [(0, 0)], start=10, only_local=100, limits=limits) == ([0, 10], 20)
+
+
 @pytest.mark.parametrize(
     ("retention_bytes", "only_local", "gone", "start"),
     [
