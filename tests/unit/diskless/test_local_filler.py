@@ -468,9 +468,31 @@ async def test_what_only_tiered_storage_has_is_not_copied(tmp_path: Path) -> Non
         await local.caught_up(3)
         await local.append(b"d")
         await local.caught_up(4)
-        assert local.region() == Region(3, 4)
+        assert local.region() == Region(2, 4)
         assert records((await local.fetch(2)).records) == [(2, b"c"), (3, b"d")]
         assert (await local.fetch(1)).error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+
+
+async def test_a_copy_behind_a_prune_begins_again_at_the_wal_start(tmp_path: Path) -> None:
+    """The records after it went to tiered storage meanwhile; a copy has no gap."""
+    async with world(tmp_path) as local:
+        await local.append(b"a")
+        await local.caught_up(1)
+        plane = local.engine.plane
+        find = plane.find_batches
+
+        async def late(requests: Any, *limits: Any) -> Any:
+            """The prune overtakes the filler's find."""
+            if requests[0].offset == 1:
+                await plane.prune_to([(TOPIC_ID, 0, 2)])
+            return await find(requests, *limits)
+
+        plane.find_batches = late  # type: ignore[method-assign, assignment]
+        await local.engine.writer.append(1, [item(b"b"), item(b"c")])
+        await local.append(b"d")
+        await local.caught_up(4)
+        assert local.region() == Region(2, 4)
+        assert records((await local.fetch(2)).records) == [(2, b"c"), (3, b"d")]
 
 
 async def test_batches_larger_than_a_segment(tmp_path: Path) -> None:

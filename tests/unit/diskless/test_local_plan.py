@@ -28,8 +28,11 @@ from skylog.kernel.errors import ErrorCode
 REGION = Region(4000, 5500)
 
 
-def info(log_start: int, high_watermark: int, byte_size: int) -> LogInfo:
-    return LogInfo(ErrorCode.NONE, log_start, high_watermark, byte_size)
+def info(
+    log_start: int, high_watermark: int, byte_size: int, wal_start: int | None = None
+) -> LogInfo:
+    start = log_start if wal_start is None else wal_start
+    return LogInfo(ErrorCode.NONE, log_start, high_watermark, byte_size, start)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,13 @@ def test_a_new_copy_begins_where_the_rest_fits() -> None:
     assert newest(info(1100, 1100, 0), 1000) == 1100
 
 
+def test_a_new_copy_begins_where_wal_objects_do() -> None:
+    """Their bytes are those of the log without its tiered prefix."""
+    assert newest(info(100, 1100, 500, 600), 1000) == 600
+    assert newest(info(100, 1100, 2000, 600), 1000) == 850
+    assert newest(info(100, 1100, 0, 1100), 1000) == 1100
+
+
 @pytest.mark.parametrize(
     ("region", "known", "expected"),
     [
@@ -88,6 +98,9 @@ def test_a_new_copy_begins_where_the_rest_fits() -> None:
         (Region(3, 11), info(0, 10, 10), Resume(0, keep=False)),
         # It ends before the log begins.
         (Region(3, 7), info(8, 10, 10), Resume(8, keep=False)),
+        # All that follows it is only tiered.
+        (Region(3, 7), info(0, 10, 10, 8), Resume(8, keep=False)),
+        (Region(3, 8), info(0, 10, 10, 8), Resume(8, keep=True)),
         # More is missing than is kept.
         (Region(3, 7), info(0, 1000, 100_000), Resume(990, keep=False)),
     ],

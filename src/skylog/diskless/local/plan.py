@@ -72,10 +72,11 @@ def sizes(limits: LocalLimits, partitions: int) -> Sizes:
 
 
 def newest(info: LogInfo, copy_bytes: int) -> int:
-    """The offset from which the log has about ``copy_bytes``, by its average record size."""
-    count = info.high_watermark - info.log_start_offset
+    """The offset from which WAL objects have about ``copy_bytes``, by their average record size;
+    what is older is only in tiered storage, and is not copied."""
+    count = info.high_watermark - info.wal_start_offset
     if info.byte_size <= copy_bytes:
-        return info.log_start_offset
+        return info.wal_start_offset
     return info.high_watermark - count * copy_bytes // info.byte_size
 
 

@@ -200,11 +200,7 @@ class Round:
         if found.error is ErrorCode.NONE:
             self._partitions.heard(one, found.log_start_offset, found.high_watermark)
             return True
-        if found.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
-            # Objects only have what is newer than this.
-            self._partitions.start_over(one)
-            one.next_offset, one.unsure = found.high_watermark, False
-        elif found.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if found.error in _NOT_THERE:
             one.log_start, one.high_watermark = found.log_start_offset, found.high_watermark
             self._partitions.start_over(one)
         else:
