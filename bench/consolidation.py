@@ -45,6 +45,7 @@ SETTINGS = {
 SHORT = {
     "diskless.tiering.prune.interval.ms": "1000",
     "diskless.tiering.prune.delay.ms": "1000",
+    "diskless.metadata.backup.interval.ms": "500",
     "diskless.commit.age.max.ms": "2000",
     "diskless.coordinator.orphan.scan.grace.period.ms": "5000",
     "diskless.file.cleaner.interval.ms": "1000",

@@ -56,6 +56,7 @@ CONSOLIDATED: Mapping[str, str] = {
     **TIERED,
     "diskless.tiering.prune.interval.ms": "500",
     "diskless.tiering.prune.delay.ms": "1000",
+    "diskless.metadata.backup.interval.ms": "500",
 }
 
 

@@ -29,6 +29,7 @@ def settings(bucket: Path) -> dict[str, str]:
     return {
         "diskless.storage.url": bucket.as_uri(),
         "diskless.metadata.backup.interval.ms": "3600000",  # when the test starts them
+        "diskless.tiering.prune.delay.ms": "7200000",
         "remote.log.storage.system.enable": "true",
         "remote.log.manager.task.interval.ms": "200",
         "log.retention.check.interval.ms": "200",

@@ -112,4 +112,6 @@ class ControllerSettings:
     diskless_metadata_replicas: int = 1
     # Whether it was set explicitly: if not, a cluster of one node uses 1 for Kafka's default.
     diskless_metadata_replicas_chosen: bool = True
+    # Whether new diskless topics have remote segments, unless they say otherwise.
+    diskless_tiering: bool = False
     replica_pacing: ReplicaPacing = ReplicaPacing()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from skylog.controller.assignments import (
     assigned_partition,
@@ -15,6 +15,7 @@ from skylog.controller.diskless import DISKLESS_ENABLE, is_wanted, with_coordina
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.image.topics import Partition, Topic
+from skylog.controller.levels import is_remote_by_default
 from skylog.controller.managed_replicas import check_managed, managed_partitions
 from skylog.controller.names import check_topic_name
 from skylog.controller.racks import RackPlacer
@@ -24,6 +25,7 @@ from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.limits import CONTROLLER_PARTITIONS_PER_REQUEST_MAX
+from skylog.kernel.settings.remote_topics import REMOTE_STORAGE
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.replicated.machine import Result
 from skylog.wire.messages.config_record import ConfigRecord
@@ -96,8 +98,10 @@ def _create_topic(
     placer: RackPlacer,
 ) -> tuple[list[Message], CreatableTopicResult]:
     _check_new_name(state, topic.name)
-    config_records = _config_records(state, topic)
-    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+    overrides = _overrides(topic)
+    if is_remote_by_default(state, topic.name, overrides):
+        overrides[REMOTE_STORAGE] = "true"
+    config_records = _config_records(state, topic.name, overrides)
     diskless = is_wanted(state, topic.name, overrides)
     if diskless:
         factor = topic.replication_factor
@@ -139,17 +143,23 @@ def _check_new_name(state: ControllerState, name: str) -> None:
         )
 
 
-def _config_records(state: ControllerState, topic: CreatableTopic) -> list[Message]:
+def _overrides(topic: CreatableTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
-    if not topic.configs:
+    return {config.name: config.value or "" for config in topic.configs}
+
+
+def _config_records(
+    state: ControllerState, name: str, overrides: Mapping[str, str]
+) -> list[Message]:
+    if not overrides:
         return []
-    changes = {config.name: ConfigChange(Operation.SET, config.value) for config in topic.configs}
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+    changes = {key: ConfigChange(Operation.SET, value) for key, value in overrides.items()}
+    resource = ConfigResource(ConfigResourceType.TOPIC, name)
     return alter_resource(state, resource, changes, new=True)
 
 

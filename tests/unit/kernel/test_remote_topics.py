@@ -14,7 +14,13 @@ from skylog.kernel.settings.dynamic import validate_broker_configs
 from skylog.kernel.settings.remote_topics import SYSTEM_OFF
 from skylog.kernel.settings.resources import ResourceRules
 from skylog.kernel.settings.synonyms import Layers
-from skylog.kernel.settings.topics import validate_topic_configs
+from skylog.kernel.settings.topics import (
+    log_config_values,
+    topic_values,
+    validate_topic_configs,
+)
+from skylog.log.config import LogConfig
+from tests.consolidating import allowed
 
 ON = "remote.log.storage.system.enable=true"
 LIMITS = (-2, -1, 0, 5, 10, 2**63 - 1)
@@ -157,9 +163,50 @@ def test_copying_lags_no_further_than_the_local_limit(
     assert refusal(given, settings(ON)) is None
 
 
+DISKLESS = {"diskless.enable": "true", "remote.storage.enable": "true"}
+
+
 def test_a_diskless_topic_is_not_remote_yet() -> None:
-    said = refusal({"diskless.enable": "true", "remote.storage.enable": "true"}, settings(ON))
+    said = refusal(DISKLESS, settings(ON))
     assert said == "A diskless topic cannot have remote.storage.enable yet."
+
+
+def test_a_diskless_topic_is_remote_under_kafkas_rules() -> None:
+    with allowed():
+        assert refusal(DISKLESS, settings()) == SYSTEM_OFF
+        assert refusal(DISKLESS, settings(ON)) is None
+        # Checked, though they govern nothing: the topic might be read by Kafka one day.
+        limits = {"local.retention.ms": "11", "retention.ms": "10"}
+        assert refusal({**DISKLESS, **limits}, settings(ON)) == kafkas_answer("ms", 11, 10)
+
+
+@pytest.mark.parametrize("delete", ["true", "false"])
+@pytest.mark.parametrize("after", [{"remote.storage.enable": "false"}, {}])
+def test_a_diskless_topic_stays_remote(after: dict[str, str], delete: str) -> None:
+    """Deleting remote data, as a classic topic can, would delete all that was pruned."""
+    kept = {"diskless.enable": "true", "remote.log.delete.on.disable": delete}
+    with allowed():
+        said = refusal({**kept, **after}, settings(ON), DISKLESS)
+        assert said is not None
+        assert said.startswith("Remote storage of a diskless topic cannot be disabled")
+        assert "set `remote.log.copy.disable=true`" in said
+        stopped = {**DISKLESS, "remote.log.copy.disable": "true"}
+        assert refusal(stopped, settings(ON), DISKLESS) is None
+        assert refusal(DISKLESS, settings(ON), stopped) is None
+        # It may become remote at any time.
+        assert refusal(DISKLESS, settings(ON), {"diskless.enable": "true"}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [("broker", True), ("external", True), ("", False), ("spark", False)]
+)
+def test_who_makes_the_segments_of_a_diskless_topic(value: str, fits: bool) -> None:
+    given = {"diskless.tiering.assembler": value}
+    said = refusal(given, settings())
+    assert (said is None) == fits, said
+    values = topic_values(given if fits else {}, settings())
+    config = LogConfig.from_mapping(log_config_values(values, settings()))
+    assert config.tiering_assembler == (value if fits else "broker")
 
 
 def test_the_controller_looks_at_what_a_topic_has_so_far() -> None:
@@ -191,6 +238,27 @@ def test_a_broker_with_a_local_limit_above_the_total_one_does_not_start(unit: st
     with pytest.raises(ConfigError) as refused:
         settings(ON, *given)
     assert str(refused.value) == kafkas_answer(unit, 11, 10)
+
+
+def test_what_is_pruned_is_in_a_backup() -> None:
+    stored = "diskless.storage.url=file:///tmp/bucket"
+    late = (stored, "diskless.metadata.backup.interval.ms=150001")
+    settings(*late)
+    settings(ON, *late[1:])
+    with pytest.raises(ConfigError) as refused:
+        settings(ON, *late)
+    assert str(refused.value) == (
+        "Invalid value 300000 for configuration diskless.tiering.prune.delay.ms: it must be at "
+        "least twice diskless.metadata.backup.interval.ms=150001"
+    )
+    settings(ON, *late, "diskless.tiering.prune.delay.ms=300002")
+    settings(ON, stored, "diskless.metadata.backup.interval.ms=150000")
+    settings(
+        ON,
+        stored,
+        "diskless.metadata.backup.interval.ms=0",
+        "diskless.tiering.prune.delay.ms=0",
+    )
 
 
 def change(name: str, text: str, *static: str) -> str | None:
@@ -269,6 +337,8 @@ def test_these_change_while_the_broker_runs(name: str, text: str) -> None:
         "remote.log.reader.max.pending.tasks",
         "remote.log.storage.manager.class.name",
         "tiered.storage.url",
+        "diskless.tiering.default",
+        "diskless.tiering.prune.delay.ms",
     ],
 )
 def test_these_change_with_a_restart_only(name: str) -> None:

@@ -371,3 +371,16 @@ def _check_tiered(settings: BrokerSettings) -> None:
             "Should be set as a listener name within valid broker listener name list: "
             + ",".join(known),
         )
+    _check_prune_delay(settings)
+
+
+def _check_prune_delay(settings: BrokerSettings) -> None:
+    """What only remote segments have must be in a backup that knows them."""
+    is_backed_up = settings.node.is_broker and settings.diskless.storage_url
+    delay_ms, interval_ms = settings.tiered.prune_delay_ms, settings.diskless.backup_interval_ms
+    if settings.tiered.enabled and is_backed_up and delay_ms < 2 * interval_ms:
+        raise problem(
+            "diskless.tiering.prune.delay.ms",
+            delay_ms,
+            f"it must be at least twice diskless.metadata.backup.interval.ms={interval_ms}",
+        )

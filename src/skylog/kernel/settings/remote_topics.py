@@ -1,4 +1,4 @@
-"""Kafka's rules for settings of tiered topics, in Kafka's words.
+"""Kafka's rules for settings of tiered topics, in Kafka's words, and ours for diskless ones.
 
 ``local.*`` limits what is on a broker's disk, the settings without it limit local and remote data
 together; a local limit of -2 stands for the total one.
@@ -33,6 +33,10 @@ _WITHOUT_DELETING: Final = (
     "storage and delete all remote data, please set "
     "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
 )
+_DISKLESS_STAYS: Final = (
+    "Remote storage of a diskless topic cannot be disabled: its older records are only in remote "
+    "segments. To stop making more of them, set `remote.log.copy.disable=true`."
+)
 
 
 def check_remote(values: Mapping[str, Value], existing: Mapping[str, str], *, system: bool) -> None:
@@ -45,6 +49,8 @@ def check_remote(values: Mapping[str, Value], existing: Mapping[str, str], *, sy
         check_local_limits(values)
         if values["remote.log.copy.disable"]:
             _check_copy_disabled(values)
+    elif was_remote(existing) and values["diskless.enable"]:
+        raise ConfigError(_DISKLESS_STAYS)
     elif was_remote(existing) and not values["remote.log.delete.on.disable"]:
         raise ConfigError(_WITHOUT_DELETING)
 

@@ -20,6 +20,9 @@ from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_SYNONYMS
 if TYPE_CHECKING:
     from skylog.kernel.settings.broker import BrokerSettings
 
+# Whether a diskless topic may have remote segments.
+CONSOLIDATION: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class ProduceLimits:
@@ -139,7 +142,7 @@ def _check_diskless(values: Mapping[str, Value]) -> None:
         raise invalid_config(
             "A diskless topic cannot be compacted yet: cleanup.policy must be delete."
         )
-    if values["remote.storage.enable"]:
+    if values["remote.storage.enable"] and not CONSOLIDATION:
         raise invalid_config("A diskless topic cannot have remote.storage.enable yet.")
 
 
