@@ -310,3 +310,11 @@ REMOTE_PREFIX_SEGMENTS_MAX: Final = 100_000
 REMOTE_PREFIX_LEARN_SECONDS_MAX: Final = 10.0
 # Segments of a partition whose deletion a leader remembers, in case a record comes late.
 REMOTE_SEGMENTS_GIVEN_UP_MAX: Final = 1_000
+# Segments that jobs assemble at a time: of a partition, and of all that a broker leads. How long
+# their objects are waited for, how soon the end of that is noticed, and how many are checked at
+# once.
+EXTERNAL_SEGMENTS_PER_PARTITION_MAX: Final = 32
+EXTERNAL_SEGMENTS_OPEN_MAX: Final = 10_000
+EXTERNAL_LEASE_SECONDS: Final = 3600.0
+EXTERNAL_LEASE_LOOK_SECONDS: Final = 1.0
+EXTERNAL_CHECKS_AT_ONCE_MAX: Final = 4

@@ -96,18 +96,18 @@ class RemoteLogManager:
             settings.copy_window_count,
             settings.copy_window_seconds,
         )
-        self._runner = SagaRunner(node_id, logs, storage, system, settings.retry, counts)
+        self.runner = SagaRunner(node_id, logs, storage, system, settings.retry, counts)
         self._copier = Copier(
             logs,
-            self._runner,
+            self.runner,
             Preparation(storage),
             system,
             self._quota,
             self._copy_slots,
             counts,
         )
-        self._expirer = Expirer(self._runner, system, self._expire_slots, counts)
-        self._deletion = PartitionDeletion(self._runner, logs, system, self._expire_slots)
+        self._expirer = Expirer(self.runner, system, self._expire_slots, counts)
+        self._deletion = PartitionDeletion(self.runner, logs, system, self._expire_slots)
         logs.on_change(self._changed)
 
     def start(self) -> None:
@@ -218,6 +218,13 @@ class RemoteLogManager:
     def _deletion_ended(self, partition: TopicIdPartition, task: asyncio.Task[None]) -> None:
         if self._deletions.get(partition) is task:
             del self._deletions[partition]
+
+    def hosted(self, partition: TopicIdPartition) -> Hosted | None:
+        return self._hosted.get(partition)
+
+    def work_left(self, partition: TopicIdPartition) -> None:
+        """A copy was given up: there may be something to clean."""
+        self._wake(partition, Lane.COPY)
 
     def rolled(self, partition: TopicIdPartition) -> None:
         """A segment was closed."""
@@ -338,7 +345,7 @@ class RemoteLogManager:
             self._wake(*key)
 
     def _back_off(self, key: _LaneKey) -> None:
-        backoff = self._backoffs.setdefault(key, self._runner.backoff())
+        backoff = self._backoffs.setdefault(key, self.runner.backoff())
         self._wake(*key, at=self._clock.monotonic() + backoff.next_seconds())
 
     def _rest(self, key: _LaneKey, hosted: Hosted, due_ms: int | None) -> None:
@@ -356,7 +363,7 @@ class RemoteLogManager:
             self._agenda.put(key, now + max(due_ms - self._clock.now_ms(), 0) / 1000)
 
     async def _until_done(self, work: Callable[[], Awaitable[None]]) -> None:
-        backoff = self._runner.backoff()
+        backoff = self.runner.backoff()
         while True:
             try:
                 await work()

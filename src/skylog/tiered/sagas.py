@@ -126,6 +126,18 @@ class SagaRunner:
         self._finishing.discard(saga.segment.id)
         return saga
 
+    async def begin(self, saga: Saga, author: Author, sleep: Sleep = asyncio.sleep) -> Saga:
+        """Publish COPY_STARTED of a segment whose objects others put: the saga, in the stage PUT
+        or stopped."""
+        backoff = self.backoff()
+        while saga.stage is Stage.START:
+            if not author.leads:
+                return applied(saga, Outcome.DEPOSED)
+            saga = applied(saga, await self._publish(saga, author))
+            if saga.stage is Stage.START:
+                await sleep(backoff.next_seconds())
+        return saga
+
     async def _step(self, saga: Saga, author: Author, files: SegmentFiles | None) -> Saga:
         effect = next_effect(saga)
         if effect is Effect.PUBLISH:

@@ -108,6 +108,8 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     507: ("DisklessPinFilesRequest",),
     508: ("DisklessReadRangesRequest",),
     509: ("DisklessFetchSnapshotRequest",),
+    510: ("StartSegmentsRequest",),
+    511: ("FinishSegmentsRequest",),
     512: ("DescribeRemoteLogRequest",),
 }
 
@@ -218,6 +220,8 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     507: ("DisklessPinFilesResponse",),
     508: ("DisklessReadRangesResponse",),
     509: ("DisklessFetchSnapshotResponse",),
+    510: ("StartSegmentsResponse",),
+    511: ("FinishSegmentsResponse",),
     512: ("DescribeRemoteLogResponse",),
 }
 

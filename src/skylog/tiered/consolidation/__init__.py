@@ -1,0 +1,1 @@
+"""Segments of diskless partitions: from the write-ahead log to the tiered store."""
