@@ -37,6 +37,7 @@ from skylog.wire.messages import (
     describe_user_scram_credentials_request,
     elect_leaders_request,
     fetch_request,
+    finish_segments_request,
     incremental_alter_configs_request,
     join_group_request,
     leave_group_request,
@@ -51,6 +52,7 @@ from skylog.wire.messages import (
     pin_staged_request,
     plan_ranges_request,
     produce_request,
+    start_segments_request,
     txn_offset_commit_request,
     update_features_request,
     write_txn_markers_request,
@@ -231,6 +233,17 @@ def _locate_batches(things: Things, version: int) -> Message:
 
 def _describe_remote_log(things: Things, version: int) -> Message:
     return DescribeRemoteLogRequest(things.topic_id, 0, limit=1)
+
+
+def _start_segments(things: Things, version: int) -> Message:
+    m = start_segments_request
+    return m.StartSegmentsRequest(partitions=[m.StartPartition(things.topic_id, 0)])
+
+
+def _finish_segments(things: Things, version: int) -> Message:
+    m = finish_segments_request
+    segments = [m.FinishSegment(things.topic_id)]
+    return m.FinishSegmentsRequest(partitions=[m.FinishPartition(things.topic_id, 0, 0, segments)])
 
 
 def _commit_staged(things: Things, version: int) -> Message:
@@ -617,6 +630,14 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.DESCRIBE_REMOTE_LOG: Case(
         _describe_remote_log,
         (topic(Op.DESCRIBE),), NO_TOPIC, frozenset({Code.INVALID_REQUEST}), by_id_from=0,
+    ),
+    ApiKey.START_SEGMENTS: Case(
+        _start_segments, (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER,
+        frozenset({Code.INVALID_REQUEST}),
+    ),
+    ApiKey.FINISH_SEGMENTS: Case(
+        _finish_segments, (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER,
+        frozenset({Code.INVALID_REQUEST}),
     ),
     ApiKey.ELECT_LEADERS: Case(
         _elect_leaders, (cluster(Op.ALTER),), NO_CLUSTER, frozenset({Code.ELECTION_NOT_NEEDED})

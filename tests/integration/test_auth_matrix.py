@@ -70,7 +70,7 @@ OFFERED = frozenset(
     }
 )
 # For our own tools: served, but not listed by ApiVersions.
-UNLISTED = frozenset(ApiKey(number) for number in (*range(500, 506), 512))
+UNLISTED = frozenset(ApiKey(number) for number in (*range(500, 506), *range(510, 513)))
 OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),

@@ -318,3 +318,6 @@ EXTERNAL_SEGMENTS_OPEN_MAX: Final = 10_000
 EXTERNAL_LEASE_SECONDS: Final = 3600.0
 EXTERNAL_LEASE_LOOK_SECONDS: Final = 1.0
 EXTERNAL_CHECKS_AT_ONCE_MAX: Final = 4
+# Partitions of one request for such segments, and how many of them are worked on at once.
+EXTERNAL_PARTITIONS_PER_REQUEST_MAX: Final = 1_000
+EXTERNAL_PARTITIONS_AT_ONCE_MAX: Final = 16

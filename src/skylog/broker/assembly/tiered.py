@@ -13,6 +13,7 @@ from skylog.broker.partitions.pure import TieredReading
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
 from skylog.broker.tiered.diskless_offsets import TieredOffsets
 from skylog.broker.tiered.diskless_reads import DisklessReads
+from skylog.broker.tiered.external_wal import PlaneWal
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
 from skylog.broker.tiered.prefixes import TieredPrefixes
 from skylog.broker.tiered.reads import RemoteReads
@@ -26,6 +27,7 @@ from skylog.tiered.configuration import (
     open_remote_storage,
     remote_storage_config,
 )
+from skylog.tiered.consolidation.external import ExternalAssembly
 from skylog.tiered.counts import TieredCounts
 from skylog.tiered.manager import ManagerSettings, RemoteLogManager
 from skylog.tiered.metadata.follower import FollowerSettings, MetadataFollower
@@ -69,6 +71,8 @@ class TieredStorage:
     metadata_topic: ClusterMetadataTopic
     # The diskless partitions whose batches are put together into remote segments.
     consolidating: ConsolidatingPartitions
+    # The segments of those whose assembler is a job.
+    external: ExternalAssembly
     _snapshots: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -83,6 +87,7 @@ class TieredStorage:
         self.reads.reconfigure(settings.tiered)
 
     async def close(self) -> None:
+        await self.external.close()
         await self.manager.close()
         await self.reader.close()
         await self.prefixes.close()
@@ -189,6 +194,7 @@ def open_tiered(
         consolidating=ConsolidatingPartitions(
             node_id, logs, manager, ports.diskless.plane, configs
         ),
+        external=_external(manager, logs, storage, ports, counts),
     )
 
 
@@ -205,6 +211,18 @@ async def start_tiered(services: Services, undo: Undo, background: Background) -
         undo.stop_by(tiered.close)
         tiered.start()
         start_sweep(services, tiered, background)
+
+
+def _external(
+    manager: RemoteLogManager,
+    logs: MetadataFollower,
+    storage: ObjectRemoteStorage,
+    ports: TieredPorts,
+    counts: TieredCounts,
+) -> ExternalAssembly:
+    engine = ports.diskless
+    wal = PlaneWal(engine.plane, engine.reader, engine.bulk.locating)
+    return ExternalAssembly(manager, logs, manager.runner, storage, wal, ports.system, counts)
 
 
 def _metadata_topic(tiered: TieredSettings, ports: TieredPorts) -> ClusterMetadataTopic:

@@ -19,6 +19,7 @@ from skylog.broker.handlers import (
     diskless_apis,
     diskless_inspection,
     envelope,
+    external_segments,
     failures,
     fetch,
     group_offsets,
@@ -222,6 +223,10 @@ _INSPECTION: Final[list[_Spec]] = [
      _cluster(_Op.DESCRIBE), _UNLISTED),
     (_Key.LIST_DISKLESS_FILES, diskless_inspection.list_files,
      _cluster(_Op.DESCRIBE), _UNLISTED),
+    (_Key.START_SEGMENTS, external_segments.start_segments,
+     _cluster(_Op.CLUSTER_ACTION), _UNLISTED),
+    (_Key.FINISH_SEGMENTS, external_segments.finish_segments,
+     _cluster(_Op.CLUSTER_ACTION), _UNLISTED),
     (_Key.DESCRIBE_REMOTE_LOG, tiered.describe_remote_log, _topic(_Op.DESCRIBE), _UNLISTED),
 ]  # fmt: skip
 
