@@ -28,6 +28,8 @@ class RangeRequest:
 
     FROM_LOG_START is the first offset in WAL objects: what is only in tiered storage is left out,
     and the result's ``wal_start_offset`` says up to where.
+
+    ``wal_only`` is for brokers, who put tiered segments before the WAL: it leaves them out.
     """
 
     topic_id: Uuid
@@ -35,6 +37,7 @@ class RangeRequest:
     start_offset: int = FROM_LOG_START
     end_offset: int = TO_HIGH_WATERMARK
     min_timestamp: int = -1
+    wal_only: bool = False
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -42,9 +45,12 @@ class RangeRequest:
 
 
 class PlannedSplit(NamedTuple):
+    """``region``: where its bytes are, by a number of the bulk APIs; 0 is the WAL here."""
+
     start_offset: int
     end_offset: int
     byte_size: int
+    region: int = 0
 
 
 @dataclass(frozen=True, slots=True)

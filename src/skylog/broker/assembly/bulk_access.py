@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from skylog.kernel.limits import BULK_LOOKS_AT_ONCE_MAX, STAGED_OBJECTS_AT_ONCE_MAX
+
+if TYPE_CHECKING:
+    from skylog.broker.tiered.bulk_ranges import TieredRanges
 
 
 def _plans() -> asyncio.Semaphore:
@@ -28,3 +32,5 @@ class BulkAccess:
     planning: asyncio.Semaphore = field(default_factory=_plans)
     locating: asyncio.Semaphore = field(default_factory=_looks)
     staging: asyncio.Semaphore = field(default_factory=_objects)
+    # None: tiered storage is not enabled.
+    tiers: TieredRanges | None = None

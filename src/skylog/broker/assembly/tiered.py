@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from skylog.broker.background.tiered import start_sweep
 from skylog.broker.partitions.pure import TieredReading
+from skylog.broker.tiered.bulk_ranges import TieredRanges
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
 from skylog.broker.tiered.diskless_offsets import TieredOffsets
 from skylog.broker.tiered.diskless_reads import DisklessReads
@@ -207,6 +208,13 @@ async def start_tiered(services: Services, undo: Undo, background: Background) -
     if tiered is not None:
         await tiered.storage.check_owner()
         services.partitions.use_remote(tiered.reads, tiered.diskless)
+        services.diskless.bulk.tiers = TieredRanges(
+            services.diskless,
+            tiered.prefixes,
+            tiered.reader,
+            tiered.storage.layout,
+            storage_config(services.settings).url,
+        )
         services.configs.on_change(tiered.reconfigure)
         undo.stop_by(tiered.close)
         tiered.start()

@@ -7,10 +7,11 @@ address of the store, never its credentials.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skylog.broker.assembly.diskless_engine import storage_url_of
 from skylog.broker.partitions.questions import Question, ask_all
+from skylog.client.bulk import Region, Regions
 from skylog.diskless.batch import LOG_APPEND_TIME, Extent, Stamp
 from skylog.diskless.bulk import (
     FROM_LOG_START,
@@ -32,10 +33,14 @@ from skylog.wire.messages import plan_ranges_response as planned
 if TYPE_CHECKING:
     from skylog.broker.net.context import RequestContext
     from skylog.broker.partitions.port import ServedPartition
+    from skylog.broker.tiered.bulk_ranges import TieredRanges
     from skylog.controller.image.topics import Topic
+    from skylog.tiered.reading import locating
     from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange
     from skylog.wire.messages.plan_ranges_request import PlanRangesRequest
 
+# Clients of earlier releases ask for no regions.
+_KNOWN: Final = frozenset(Regions)
 
 # --- PlanRanges -----------------------------------------------------------------------------------
 
@@ -107,6 +112,7 @@ async def plan_ranges(
                 one.start_offset,
                 one.end_offset,
                 one.min_timestamp,
+                request.regions == Regions.WAL,
             )
             try:
                 partition = context.services.partitions.leader(wanted.name, one.partition_index)
@@ -116,9 +122,22 @@ async def plan_ranges(
             plans.append(_Planning(answer, asked, partition))
     async with context.services.diskless.bulk.planning:
         await _plan(request.split_bytes, plans)
+    if request.regions not in _KNOWN:
+        _without_regions(response)
     if any(topic.diskless and topic.partitions for topic in response.topics):
         response.storage_url = storage_url_of(context.services.settings)
     return response
+
+
+def _without_regions(response: planned.PlanRangesResponse) -> None:
+    """A client that knows of no regions fetches from brokers what is tiered, with all else that it
+    asked for in the same entry."""
+    for topic in response.topics:
+        splits = [split for partition in topic.partitions for split in partition.splits]
+        if any(split.region for split in splits):
+            topic.diskless = False
+        for split in splits:
+            split.region = Region.TOPIC
 
 
 def _readable(context: RequestContext, name: str) -> Topic:
@@ -188,22 +207,37 @@ async def locate_batches(
         answer = located.LocatedRange()
         response.ranges.append(answer)
         try:
-            asked.append(_range(context, wanted))
+            asked.append(_range(context, wanted, wal_only=request.regions == Regions.WAL))
             answers.append(answer)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
     limit = request.max_batches if request.max_batches > 0 else BULK_LOCATED_BATCHES_MAX
-    engine = context.services.diskless
-    async with engine.bulk.locating:
-        results = await engine.plane.locate_batches(asked, min(limit, BULK_LOCATED_BATCHES_MAX))
-    keys: dict[str, int] = {}
-    for answer, result in zip(answers, results, strict=True):
-        _fill(answer, result, keys)
+    limit = min(limit, BULK_LOCATED_BATCHES_MAX)
+    engine, keys = context.services.diskless, _Keys()
+    tiers = engine.bulk.tiers
+    if tiers is not None and request.regions in _KNOWN:
+        for answer, found in zip(answers, await tiers.locate(asked, limit), strict=True):
+            _fill(answer, found.wal, keys)
+            answer.batches[:0] = [_tiered(extent, tiers, keys) for extent in found.extents]
+            if found.extents:
+                response.tiered_url = tiers.url
+    else:
+        async with engine.bulk.locating:
+            results = await engine.plane.locate_batches(asked, limit)
+        for answer, result in zip(answers, results, strict=True):
+            _fill(answer, result, keys)
     response.object_keys = list(keys)
     return response
 
 
-def _range(context: RequestContext, wanted: LocateRange) -> RangeRequest:
+class _Keys(dict[str, int]):
+    """The place of each object in a response."""
+
+    def place(self, key: str) -> int:
+        return self.setdefault(key, len(self))
+
+
+def _range(context: RequestContext, wanted: LocateRange, *, wal_only: bool) -> RangeRequest:
     topic = _readable(context, wanted.topic_name)
     if wanted.topic_id not in (ZERO_UUID, topic.topic_id):
         raise KafkaError(
@@ -219,10 +253,11 @@ def _range(context: RequestContext, wanted: LocateRange) -> RangeRequest:
         wanted.start_offset,
         wanted.end_offset,
         wanted.min_timestamp,
+        wal_only,
     )
 
 
-def _fill(answer: located.LocatedRange, result: LocatedRange, keys: dict[str, int]) -> None:
+def _fill(answer: located.LocatedRange, result: LocatedRange, keys: _Keys) -> None:
     answer.error_code = result.error
     answer.log_start_offset = result.log_start_offset
     answer.high_watermark = result.high_watermark
@@ -230,10 +265,10 @@ def _fill(answer: located.LocatedRange, result: LocatedRange, keys: dict[str, in
     answer.batches = [_located(batch.extent, batch.stamp, keys) for batch in result.batches]
 
 
-def _located(extent: Extent, stamp: Stamp, keys: dict[str, int]) -> located.LocatedBatch:
+def _located(extent: Extent, stamp: Stamp, keys: _Keys) -> located.LocatedBatch:
     stamped = stamp.timestamp_type == LOG_APPEND_TIME
     return located.LocatedBatch(
-        keys.setdefault(extent.object_key, len(keys)),
+        keys.place(extent.object_key),
         extent.byte_offset,
         extent.byte_size,
         stamp.base_offset,
@@ -241,6 +276,20 @@ def _located(extent: Extent, stamp: Stamp, keys: dict[str, int]) -> located.Loca
         stamp.log_append_timestamp if stamped else -1,
         stamp.timestamp,
         stamp.timestamp_type,
+    )
+
+
+def _tiered(extent: locating.Extent, tiers: TieredRanges, keys: _Keys) -> located.LocatedBatch:
+    key = tiers.key_of(extent)
+    return located.LocatedBatch(
+        -1 if key is None else keys.place(key),
+        extent.start,
+        extent.end - extent.start,
+        extent.base_offset,
+        extent.last_offset,
+        max_timestamp=extent.segment.max_timestamp_ms,
+        region=Region.BROKER if key is None else Region.TIERED,
+        segment_size=extent.segment.size,
     )
 
 

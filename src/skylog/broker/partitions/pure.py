@@ -332,11 +332,17 @@ class PurePartitions:
         return [Deleted(result.low_watermark, change_error(result.error)) for result in results]
 
     async def byte_sizes(self, places: Sequence[TopicPartition]) -> list[int]:
-        return [max(info.byte_size, 0) for info in await self._engine.plane.log_info(places)]
+        tiers = self._engine.bulk.tiers
+        return [
+            max(info.byte_size, 0) + (0 if tiers is None else tiers.byte_size(place))
+            for place, info in zip(places, await self._engine.plane.log_info(places), strict=True)
+        ]
 
     async def plan(self, asked: Sequence[tuple[RangeRequest, int]]) -> list[PlannedRange]:
         ranges = [one for one, _ in asked]
         split_bytes = asked[0][1]
+        if self._engine.bulk.tiers is not None:
+            return await self._engine.bulk.tiers.plan(ranges, split_bytes)
         return await self._engine.plane.plan_ranges(
             ranges, split_bytes, BULK_PLANNED_BATCHES_PER_CALL
         )

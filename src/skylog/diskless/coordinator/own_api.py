@@ -153,7 +153,7 @@ def _range(one: PlannedRange | LocatedRange) -> read.DisklessReadRangeResult:
     )
     if isinstance(one, PlannedRange):
         result.skipped_bytes = one.skipped_bytes
-        result.splits = [read.DisklessReadSplit(*split) for split in one.splits]
+        result.splits = [read.DisklessReadSplit(*split[:3]) for split in one.splits]
     else:
         result.batches = [read.DisklessReadBatch(*coordinate_fields(b)) for b in one.batches]
     return result

@@ -199,20 +199,23 @@ def page_of_groups(groups: Iterable[tuple[Any, ...]], span: Span) -> SplitPage:
 def clamped(split: PlannedSplit, span: Span) -> PlannedSplit:
     """Batches at the edges may extend beyond the requested range."""
     start, end = max(split.start_offset, span.start), min(split.end_offset, span.end)
-    return PlannedSplit(start, end, split.byte_size)
+    return split._replace(start_offset=start, end_offset=end)
 
 
 def merged(splits: Iterable[PlannedSplit], split_bytes: int) -> Iterator[PlannedSplit]:
     """Splits of consecutive pages: neighbours that together are not too large become one."""
     last: PlannedSplit | None = None
     for split in splits:
-        if last is not None and last.byte_size + split.byte_size <= split_bytes:
-            last = PlannedSplit(
-                last.start_offset, split.end_offset, last.byte_size + split.byte_size
-            )
+        if last is not None and _fit(last, split, split_bytes):
+            size = last.byte_size + split.byte_size
+            last = last._replace(end_offset=split.end_offset, byte_size=size)
             continue
         if last is not None:
             yield last
         last = split
     if last is not None:
         yield last
+
+
+def _fit(split: PlannedSplit, other: PlannedSplit, split_bytes: int) -> bool:
+    return split.region == other.region and split.byte_size + other.byte_size <= split_bytes

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from skylog.log.checkpoints import EpochStart
 from skylog.tiered.reading.needs import Segments
 from skylog.tiered.reading.walk import EpochWalk
+from skylog.tiered.segments import RemoteSegment
 
 
 class Piece(NamedTuple):
@@ -37,11 +38,16 @@ def pieces(
             offset = lineage.end
             continue
         until = min(segment.end_offset + 1, lineage.end, end)
-        count = segment.end_offset + 1 - segment.start_offset
-        size = segment.size * (until - offset) // count
-        parts = min(-(-size // bytes_max), until - offset) or 1
-        for number in range(parts):
-            first = offset + (until - offset) * number // parts
-            last = offset + (until - offset) * (number + 1) // parts - 1
-            yield Piece(first, last, size // parts, segment.max_timestamp_ms)
+        yield from pieces_of(segment, offset, until, bytes_max)
         offset = until
+
+
+def pieces_of(segment: RemoteSegment, start: int, end: int, bytes_max: int) -> Iterator[Piece]:
+    """Some offsets of one segment."""
+    count = segment.end_offset + 1 - segment.start_offset
+    size = segment.size * (end - start) // count
+    parts = min(-(-size // bytes_max), end - start) or 1
+    for number in range(parts):
+        first = start + (end - start) * number // parts
+        last = start + (end - start) * (number + 1) // parts - 1
+        yield Piece(first, last, size // parts, segment.max_timestamp_ms)

@@ -17,7 +17,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
 from skylog.objects.store import ObjectError
-from skylog.tiered.reading import plan, searching
+from skylog.tiered.reading import locating, plan, searching
 from skylog.tiered.reading.ahead import ReadAhead
 from skylog.tiered.reading.chunks import ChunkCache, keys_of
 from skylog.tiered.reading.needs import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import KnownLogs, RemoteStorage, SegmentsAtHand
     from skylog.tiered.reading.indexes import IndexCache
+    from skylog.tiered.reading.locating import RangeFound, RangeWanted
     from skylog.tiered.segments import TopicIdPartition
 
 T = TypeVar("T")
@@ -122,6 +123,12 @@ class RemoteReader:
         """The first record of remote segments at or after a time, or what to wait for."""
         search = partial(searching.find_timestamp, wanted=wanted)
         return self._ask(partition, (partition, wanted), search)
+
+    def locate(
+        self, partition: TopicIdPartition, wanted: RangeWanted
+    ) -> RangeFound | Awaitable[RangeFound]:
+        """Where the batches of a range are, or what to wait for."""
+        return self._ask(partition, (partition, wanted), partial(locating.locate, wanted=wanted))
 
     def segments_of(self, partition: TopicIdPartition) -> RemoteLog | None:
         """None while they are not known."""

@@ -81,6 +81,23 @@ class OffsetTable(_Table):
         relative, position = self._at(slot)
         return self.base_offset + relative, position
 
+    @property
+    def count(self) -> int:
+        return len(self.data) // self.entry.size
+
+    def slot_of_offset(self, offset: int) -> int:
+        """The last entry at or before ``offset``, or −1."""
+        return self._slot(offset - self.base_offset, 0)
+
+    def slot_of_position(self, position: int) -> int:
+        """The last entry whose batch begins at or before ``position``, or −1."""
+        return self._slot(position, 1)
+
+    def entry_at(self, slot: int) -> tuple[int, int]:
+        """Offset and position."""
+        relative, position = self._at(slot)
+        return self.base_offset + relative, position
+
     def ceiling_position(self, position: int) -> int | None:
         """The offset of the first entry whose batch begins at or after ``position``."""
         slot = self._slot(position - 1, 1) + 1
