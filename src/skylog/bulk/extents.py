@@ -7,10 +7,11 @@ partition: a request costs more than the bytes between them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final
 
-from skylog.client.bulk import BatchLocation, Split
+from skylog.client.bulk import BatchLocation, Located, Region, Split
 
 # Gaps between two batches that are cheaper to read than to skip.
 GAP_BYTES_MAX: Final = 128 * 1024
@@ -21,10 +22,16 @@ FIRST_WINDOW_BYTES: Final = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive batches of a split."""
+    """Consecutive batches of a split; or one range of a tiered segment, or of a broker, and then
+    the split has the offsets of that alone. ``tiered_url``: the store of tiered segments."""
 
     split: Split
     batches: tuple[BatchLocation, ...]
+    tiered_url: str | None = None
+
+    @property
+    def in_wal(self) -> bool:
+        return not self.batches or self.batches[0].region is Region.TOPIC
 
     @property
     def bytes(self) -> int:
@@ -39,6 +46,20 @@ class Extent:
     start: int
     end: int
     places: tuple[int, ...]
+
+
+def parts_of(split: Split, located: Located) -> Iterator[Part]:
+    """What of a page is in a split, in order."""
+    batches = [batch for batch in located.batches if batch.last_offset >= split.start_offset]
+    for in_wal, run in groupby(batches, key=lambda batch: batch.region is Region.TOPIC):
+        if in_wal:
+            yield Part(split, tuple(run))
+            continue
+        for one in run:
+            start = max(split.start_offset, one.base_offset)
+            end = min(split.end_offset, one.last_offset + 1)
+            alone = replace(split, start_offset=start, end_offset=end)
+            yield Part(alone, (one,), located.tiered_url)
 
 
 def extents_of(batches: Sequence[BatchLocation]) -> list[Extent]:
@@ -83,7 +104,7 @@ class Windows:
         for batch in part.batches:
             if (held or self._window) and batch.byte_size > self._room:
                 if held:
-                    self._window.append(Part(part.split, tuple(held)))
+                    self._window.append(replace(part, batches=tuple(held)))
                 yield self._window
                 held = []
                 self._window = []
@@ -92,7 +113,7 @@ class Windows:
             held.append(batch)
             self._room -= batch.byte_size
         if held:
-            self._window.append(Part(part.split, tuple(held)))
+            self._window.append(replace(part, batches=tuple(held)))
 
     @property
     def rest(self) -> list[Part]:

@@ -144,8 +144,9 @@ def _joined(splits: Iterable[Split]) -> Iterator[Split]:
 
 
 def _is_next(split: Split, other: Split) -> bool:
-    where = (split.topic, split.topic_id, split.partition, split.end_offset)
-    return where == (other.topic, other.topic_id, other.partition, other.start_offset)
+    where = (split.topic, split.topic_id, split.partition, split.region, split.end_offset)
+    following = (other.topic, other.topic_id, other.partition, other.region, other.start_offset)
+    return where == following
 
 
 def _cut_by_records(split: Split, max_records: int) -> list[Split]:

@@ -15,14 +15,15 @@ from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from skylog.bulk.store import open_bulk_store
+from skylog.bulk.store import open_bulk_store, open_tiered_store
+from skylog.bulk.tiered import TieredReads
 from skylog.client.cluster import Cluster
 from skylog.client.settings import ClientSettings
 from skylog.kernel.errors import KafkaError, SkylogError
-from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.executor import Executor, ThreadExecutor
 from skylog.objects.store import ObjectStore
 
 T = TypeVar("T")
@@ -41,10 +42,12 @@ def pairs(settings: Mapping[str, str]) -> Pairs:
 
 @dataclass(slots=True)
 class Connections:
-    """A client, and the stores whose addresses it has received."""
+    """A client, and the stores whose addresses it has received. ``tiered`` is by the address of the
+    diskless store: of the other one brokers tell when they locate something there."""
 
     cluster: Cluster
-    stores: dict[tuple[str, Pairs], ObjectStore]
+    stores: dict[tuple[str, Pairs], ObjectStore] = field(default_factory=dict)
+    tiered: dict[tuple[str, Pairs], TieredReads] = field(default_factory=dict)
 
     def store(self, url: str, options: Pairs) -> ObjectStore:
         """On the loop's thread."""
@@ -53,9 +56,23 @@ class Connections:
             found = self.stores[url, options] = open_bulk_store(url, dict(options))
         return found
 
+    def tiered_reads(self, storage_url: str, options: Pairs, executor: Executor) -> TieredReads:
+        """On the loop's thread."""
+        found = self.tiered.get((storage_url, options))
+        if found is None:
+
+            def open_store(url: str) -> ObjectStore:
+                return open_tiered_store(url, storage_url, dict(options))
+
+            found = self.tiered[storage_url, options] = TieredReads(open_store, executor)
+        return found
+
     async def close(self) -> None:
         with suppress(KafkaError):
             await self.cluster.close()
+        for reads in self.tiered.values():
+            with suppress(SkylogError):
+                await reads.close()
         for store in self.stores.values():
             with suppress(SkylogError):
                 await store.close()
@@ -111,7 +128,7 @@ class Process:
         """On the loop's thread: the clients of a cluster; the least recently used one is closed."""
         found = self._known.get(properties)
         if found is None:
-            found = Connections(Cluster(ClientSettings.of(dict(properties))), {})
+            found = Connections(Cluster(ClientSettings.of(dict(properties))))
             self._known[properties] = found
             await self._close_surplus()
         self._known.move_to_end(properties)

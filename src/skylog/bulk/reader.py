@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from skylog.bulk.bucket import BucketSettings, BucketSource
+from skylog.bulk.bucket import BucketSettings, BucketSource, Stores
 from skylog.bulk.decode import CHUNK_BYTES, Selection, decode_chunks
 from skylog.bulk.fetch import BrokerSource
 from skylog.bulk.names import COLUMNS
@@ -141,12 +141,12 @@ def _runs(context: ReadContext, splits: Sequence[Split]) -> Iterator[tuple[bool,
     bucket = context.via == "bucket" and is_reachable(context.storage_url)
     run: list[Split] = []
     for split in splits:
-        if run and run[-1].diskless != split.diskless and bucket:
-            yield run[-1].diskless, run
+        if run and run[-1].in_bucket != split.in_bucket and bucket:
+            yield run[-1].in_bucket, run
             run = []
         run.append(split)
     if run:
-        yield bucket and run[-1].diskless, run
+        yield bucket and run[-1].in_bucket, run
 
 
 async def _open(
@@ -156,10 +156,13 @@ async def _open(
     loss = LossPolicy(context.fail_on_data_loss)
     if not via_bucket:
         return BrokerSource(connections.cluster, process.executor, splits, loss)
-    earliest = context.min_timestamp
+    url, earliest = context.storage_url or "", context.min_timestamp
     return BucketSource(
         connections.cluster,
-        connections.store(context.storage_url or "", context.storage),
+        Stores(
+            connections.store(url, context.storage),
+            connections.tiered_reads(url, context.storage, process.executor),
+        ),
         process.executor,
         splits,
         BucketSettings(context.window_bytes, -1 if earliest is None else earliest, loss),

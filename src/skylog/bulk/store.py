@@ -15,6 +15,7 @@ from skylog.objects.open import open_store, parse_url
 from skylog.objects.store import ObjectStore
 
 STORAGE_URL = "diskless.storage.url"
+TIERED_URL = "tiered.storage.url"
 
 
 def storage_settings(
@@ -25,7 +26,7 @@ def storage_settings(
     The rest comes from the cloud's own variables and the machine's role.
     """
     known = {setting.name for setting in bound(StorageSettings).values()}
-    unknown = sorted(options.keys() - known - {STORAGE_URL})
+    unknown = sorted(options.keys() - known - {STORAGE_URL, TIERED_URL})
     if unknown:
         raise ConfigError(
             f"unknown storage options {', '.join(unknown)}; allowed are {', '.join(sorted(known))}"
@@ -50,11 +51,23 @@ def is_reachable(url: str | None) -> bool:
 
 def open_bulk_store(url: str, options: Mapping[str, str]) -> ObjectStore:
     """The store at the address that a broker returned, or at the one in the options."""
-    address = options.get(STORAGE_URL) or url
+    return _open(options.get(STORAGE_URL) or url, options, STORAGE_URL)
+
+
+def open_tiered_store(url: str, storage_url: str, options: Mapping[str, str]) -> ObjectStore:
+    """The store of tiered segments. If it is below that of diskless topics, which the options say
+    is mounted elsewhere, then so is this."""
+    moved, inside = options.get(STORAGE_URL), f"{storage_url.rstrip('/')}/"
+    if moved and url.startswith(inside):
+        url = f"{moved.rstrip('/')}/{url.removeprefix(inside)}"
+    return _open(options.get(TIERED_URL) or url, options, TIERED_URL)
+
+
+def _open(address: str, options: Mapping[str, str], setting: str) -> ObjectStore:
     where = parse_url(address)
     if where.scheme == "file" and not Path(where.path).is_dir():
         raise ConfigError(
             f"the topic's storage {address} is not a directory on this machine;"
-            f" set {STORAGE_URL} to where it is mounted (reads may go through the brokers instead)"
+            f" set {setting} to where it is mounted (reads may go through the brokers instead)"
         )
     return open_store(address, storage_settings(options))

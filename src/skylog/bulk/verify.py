@@ -40,6 +40,35 @@ def batches_in_object(split: Split, location: BatchLocation, data: Buffer) -> li
     return found
 
 
+def batches_in_segment(split: Split, location: BatchLocation, data: Buffer) -> list[EncodedBatch]:
+    """The batches with the offsets of a location in a tiered segment, whole.
+
+    CORRUPT_MESSAGE unless they are sound and have all of them, in order and without gaps.
+    """
+    if len(data) != location.byte_size:
+        raise _corrupt(split, location, f"{len(data)} bytes instead of {location.byte_size}")
+    found: list[EncodedBatch] = []
+    following = -1
+    try:
+        for batch in whole_batches(data):
+            _check(batch)
+            if following not in (-1, batch.base_offset):
+                break
+            following = batch.next_offset
+            if following <= location.base_offset:
+                continue
+            if not found and batch.base_offset > location.base_offset:
+                break
+            found.append(_served(batch, location.object_key))
+            if following > location.last_offset:
+                return found
+    except KafkaError as error:
+        raise _corrupt(split, location, error.message or str(error)) from error
+    reached = found[-1].last_offset if found else location.base_offset - 1
+    why = f"offsets up to {reached}, not {location.last_offset}"
+    raise _corrupt(split, location, why)
+
+
 def batches_from_broker(split: Split, data: Buffer, position: int) -> Iterator[EncodedBatch]:
     """The complete batches of a fetch response with offsets from ``position`` on."""
     for batch in whole_batches(data):
@@ -53,8 +82,13 @@ def batches_from_broker(split: Split, data: Buffer, position: int) -> Iterator[E
                 f"topic {split.topic} partition {split.partition} offset {batch.base_offset},"
                 f" from the broker: {error.message}",
             ) from error
-        timestamp = batch.max_timestamp if batch.is_log_append_time else CREATE_TIME
-        yield EncodedBatch(batch.buffer, batch.base_offset, batch.last_offset, timestamp)
+        yield _served(batch)
+
+
+def _served(batch: Batch, source: str = "") -> EncodedBatch:
+    """A batch with its offsets and time in it, as consumers get it."""
+    timestamp = batch.max_timestamp if batch.is_log_append_time else CREATE_TIME
+    return EncodedBatch(batch.buffer, batch.base_offset, batch.last_offset, timestamp, source)
 
 
 def _check(batch: Batch) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skylog.bulk import names
-from skylog.bulk.store import STORAGE_URL
+from skylog.bulk.store import STORAGE_URL, TIERED_URL
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
 from skylog.kernel.errors import ConfigError
@@ -37,7 +37,7 @@ COLUMNS: Final = tuple(name for name in names.COLUMNS if name != HEADERS)
 SPLIT_BYTES_MIN: Final = 64 * 1024
 SPLIT_BYTES_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
-_STORAGE: Final = (STORAGE_URL, *(name for name, *_ in STORAGE_FACTS))
+_STORAGE: Final = (STORAGE_URL, TIERED_URL, *(name for name, *_ in STORAGE_FACTS))
 # How Spark's source fetches and names its consumers; here there are none.
 WITHOUT_EFFECT: Final = (
     "groupIdPrefix",
@@ -234,8 +234,9 @@ def _times(given: _Given) -> tuple[int | None, int | None]:
 
 def _storage(given: _Given) -> dict[str, str]:
     found = {name: text for name in _STORAGE if (text := given.get(name)) is not None}
-    if STORAGE_URL in found:
-        parse_url(found[STORAGE_URL])
+    for name in (STORAGE_URL, TIERED_URL):
+        if name in found:
+            parse_url(found[name], setting=name)
     return found
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from skylog.bulk.source import WindowSource
 from skylog.client.bulk import BatchLocation, Located, Split
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
-from skylog.objects.store import AtHand, ObjectError, Payload
+from skylog.objects.store import AtHand, ObjectError, ObjectStore, Payload
 from skylog.wire.records import encode_batch
 
 ID = Uuid(bytes(range(16)))
@@ -133,6 +134,12 @@ class World:
             found.append(one if len(one.batches) <= left else None)
             left -= len(one.batches)
         return found
+
+    def open_tiered(self, url: str) -> ObjectStore:
+        raise AssertionError(f"nothing is tiered, but {url} is asked for")
+
+    def fetch(self, split: Split) -> WindowSource:
+        raise AssertionError(f"nothing is fetched from brokers, but {split}")
 
     async def locate(self, split: Split, position: int) -> Located:
         """Like a broker, a page at a time."""

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from skylog.bulk import bucket
-from skylog.bulk.bucket import BucketSettings, BucketSource
+from skylog.bulk.bucket import BucketSettings, BucketSource, Stores
 from skylog.bulk.decode import decode
 from skylog.bulk.errors import DataLossError
 from skylog.bulk.source import LossPolicy
+from skylog.bulk.tiered import TieredReads
 from skylog.client.bulk import Split
 from skylog.client.offsets import OffsetAtTime
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
@@ -29,15 +30,8 @@ def source(
 ) -> BucketSource:
     settings = BucketSettings(window, -1, LossPolicy(fails))
     nobody: Any = None
-    return BucketSource(
-        nobody,
-        world.store,
-        InlineExecutor(),
-        splits,
-        settings,
-        locate=world.locate,
-        locate_many=world.locate_many,
-    )
+    stores = Stores(world.store, TieredReads(world.open_tiered, InlineExecutor()))
+    return BucketSource(nobody, stores, InlineExecutor(), splits, settings, world)
 
 
 async def values(reading: BucketSource) -> list[bytes]:
