@@ -36,6 +36,7 @@ from skylog.diskless.plane import (
 )
 from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.diskless.reader.patch import SERVED_EPOCH
+from skylog.diskless.rules import ranges
 from skylog.diskless.writer import Item
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import BULK_PLANNED_BATCHES_PER_CALL
@@ -339,13 +340,19 @@ class PurePartitions:
         ]
 
     async def plan(self, asked: Sequence[tuple[RangeRequest, int]]) -> list[PlannedRange]:
-        ranges = [one for one, _ in asked]
+        asked_ranges = [one for one, _ in asked]
         split_bytes = asked[0][1]
         if self._engine.bulk.tiers is not None:
-            return await self._engine.bulk.tiers.plan(ranges, split_bytes)
-        return await self._engine.plane.plan_ranges(
-            ranges, split_bytes, BULK_PLANNED_BATCHES_PER_CALL
+            return await self._engine.bulk.tiers.plan(asked_ranges, split_bytes)
+        found = await self._engine.plane.plan_ranges(
+            asked_ranges, split_bytes, BULK_PLANNED_BATCHES_PER_CALL
         )
+        return [
+            PlannedRange(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
+            if ranges.lacks_tiered(one, result)
+            else result
+            for one, result in zip(asked_ranges, found, strict=True)
+        ]
 
 
 def _answer(request: ReadRequest, reader: Reader, result: ReadResult) -> PartitionData | KafkaError:

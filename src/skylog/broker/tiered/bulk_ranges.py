@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from skylog.broker.tiered.diskless_reads import EPOCHS, MOVED_SECONDS_MAX
 from skylog.client.bulk import Region
 from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.reader.patch import SERVED_EPOCH
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from skylog.tiered.reading.locating import Extent
     from skylog.tiered.reading.reader import RemoteReader
 
-# All batches of a diskless partition have one epoch, and so have its segments.
-_EPOCHS: Final = ((SERVED_EPOCH, 0),)
-# How long metadata that this broker is about to get is waited for.
-_BEHIND_SECONDS_MAX: Final = 0.1
 # Pieces and segments of one page of a plan: other requests get a turn after it.
 _PIECES_PER_PAGE: Final = 2_000
 _SEGMENTS_PER_PAGE: Final = 500
@@ -117,7 +114,10 @@ class TieredRanges:
         results = await self._engine.plane.plan_ranges(
             list(asked.values()), split_bytes, BULK_PLANNED_BATCHES_PER_CALL
         )
-        return dict(zip(asked, results, strict=True))
+        return {
+            place: replace(result, error=_MOVED) if ranges.lacks_tiered(one, result) else result
+            for (place, one), result in zip(asked.items(), results, strict=True)
+        }
 
     # -- locations -----------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class TieredRanges:
             return TieredRange(_located(ErrorCode.NONE, info, span.start, span.end)), begun.request
         if room <= 0:
             return TieredRange(_located(ErrorCode.NONE, info, span.start, span.end)), None
-        wanted = RangeWanted(span.start, span.end, span.min_timestamp, room, _EPOCHS)
+        wanted = RangeWanted(span.start, span.end, span.min_timestamp, room, EPOCHS)
         try:
             found = self._reader.locate(_key(asked), wanted)
             if isinstance(found, Awaitable):
@@ -207,7 +207,7 @@ class TieredRanges:
             if span.start >= info.wal_start_offset:
                 return _Begun(request, span, None)
             remote = await self._prefixes.reaching(
-                _key(asked), lambda known: _has(known, span.start), _BEHIND_SECONDS_MAX
+                _key(asked), lambda known: _has(known, span.start), MOVED_SECONDS_MAX
             )
             if remote is None:
                 return _NOT_YET

@@ -82,6 +82,12 @@ def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
     return error, Span(start, max(start, end), request.min_timestamp)
 
 
+def lacks_tiered(request: RangeRequest, found: PlannedRange) -> bool:
+    """Whether a plan from the log start begins at the WAL start instead, and above it."""
+    from_start = request.start_offset == FROM_LOG_START and not request.wal_only
+    return from_start and found.log_start_offset < found.wal_start_offset
+
+
 def run(steps: Generator[Look, AnswerT, ResultT], look: Callable[..., AnswerT]) -> ResultT:
     """Run ``plan`` or ``locate`` without awaiting."""
     try:
