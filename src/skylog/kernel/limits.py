@@ -308,6 +308,11 @@ REMOTE_SEGMENTS_DESCRIBED_MAX: Final = 2_000
 # and how long one replica is asked for a remote log.
 REMOTE_PREFIX_SEGMENTS_MAX: Final = 100_000
 REMOTE_PREFIX_LEARN_SECONDS_MAX: Final = 10.0
+# Pruning the WAL below remote segments: partitions whose offsets are asked for at once, segments of
+# a partition that are read back in one pass, and how many at the same time.
+PRUNED_PARTITIONS_PER_CALL_MAX: Final = 1_000
+PRUNED_SEGMENTS_PER_PASS_MAX: Final = 100
+PRUNED_SEGMENTS_AT_ONCE: Final = 8
 # Segments of a partition whose deletion a leader remembers, in case a record comes late.
 REMOTE_SEGMENTS_GIVEN_UP_MAX: Final = 1_000
 # Segments that jobs assemble at a time: of a partition, and of all that a broker leads. How long

@@ -93,6 +93,10 @@ class TieredCounts:
         self.expire = Stage(clock)
         self.remote_read = Stage(clock)
         self.orphans = Stage(clock)
+        # A pass over the diskless partitions that this broker leads, and how many of them keep
+        # their WAL because a remote segment was not found as it should be.
+        self.prune = Stage(clock)
+        self.prunes_refused = 0
         # Reads of offsets at or above the log start that no remote segment covers.
         self.holes = 0
         # Answers of the store that were not what had been put there.
@@ -139,6 +143,7 @@ class TieredCounts:
             "expire": self.expire,
             "remote-read": self.remote_read,
             "orphans": self.orphans,
+            "prune": self.prune,
         }
 
 

@@ -60,6 +60,17 @@ class EpochIntervals:
         slot = bisect_right(self._starts, offset) - 1
         return None if slot < 0 or self._ends[slot] < offset else self._ids[slot]
 
+    def run(self, offset: int) -> Iterator[Interval]:
+        """All that answer for the offsets from this one on, up to the first gap."""
+        slot = bisect_right(self._starts, offset) - 1
+        if slot < 0 or self._ends[slot] < offset:
+            return
+        yield self._get(slot)
+        for following in range(slot + 1, len(self._ids)):
+            if self._starts[following] > self._ends[following - 1] + 1:
+                return
+            yield self._get(following)
+
     def add(self, interval: Interval) -> None:
         """``interval.rank`` is above that of every other one."""
         slot = bisect_left(self._starts, interval.start)

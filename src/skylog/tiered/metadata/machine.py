@@ -94,12 +94,12 @@ class RemoteLog:
 
     __slots__ = (
         "_epochs",
-        "_finished",
         "_highest",
         "_segments",
         "_unfinished",
         "delete_state",
         "fence",
+        "finished",
         "finished_bytes",
         "log_starts",
         "next_offset",
@@ -125,7 +125,8 @@ class RemoteLog:
         self._unfinished: dict[bytes, SegmentState] = {}
         self._epochs: dict[int, EpochIntervals] = {}
         self._highest: dict[int, int] = {}
-        self._finished = 0
+        # How many were ever finished, which is the rank of the last.
+        self.finished = 0
 
     # --- Questions ---------------------------------------------------------------------------
 
@@ -215,6 +216,11 @@ class RemoteLog:
                 break
             offset = min(found.end + 1, end)
         return offset
+
+    def run(self, epoch: int, offset: int) -> Iterator[Interval]:
+        """All that offsets of an epoch are read from, from this one on up to the first gap."""
+        intervals = self._epochs.get(epoch)
+        return iter(()) if intervals is None else intervals.run(offset)
 
     # --- Changes -----------------------------------------------------------------------------
 
@@ -316,7 +322,7 @@ class RemoteLog:
             self._keep(id_, record)
 
     def _show(self, id_: bytes, record: SnapshotRecord) -> None:
-        self._finished += 1
+        self.finished += 1
         self.finished_bytes += record.segment_size_in_bytes
         self._unfinished.pop(id_, None)
         # Taken out and put in again: the order of the finished ones is the order of finishing.
@@ -326,7 +332,7 @@ class RemoteLog:
             intervals = self._epochs.get(epoch)
             if intervals is None:
                 intervals = self._epochs[epoch] = EpochIntervals()
-            intervals.add(Interval(start, end, self._finished, id_))
+            intervals.add(Interval(start, end, self.finished, id_))
             self._highest[epoch] = max(end, self._highest.get(epoch, end))
 
     def _hide(self, id_: bytes, record: SnapshotRecord) -> None:
