@@ -127,6 +127,13 @@ class Model:
                 best = id_
         return best
 
+    def run(self, epoch: int, offset: int) -> list[bytes]:
+        found: dict[bytes, None] = {}
+        while (id_ := self.segment_for(epoch, offset)) is not None:
+            found[id_] = None
+            offset += 1
+        return list(found)
+
     def covered_end(self, offset: int, lineage: Lineage) -> int:
         while (epoch := lineage.epoch_of(offset)) is not None and self.segment_for(epoch, offset):
             offset += 1
@@ -183,6 +190,7 @@ def test_any_history_gives_the_answers_of_the_model(history: list[Message]) -> N
         for offset in range(OFFSETS):
             found = log.segment_for(epoch, offset)
             assert (found.id if found else None) == model.segment_for(epoch, offset)
+            assert [one.id for one in log.run(epoch, offset)] == model.run(epoch, offset)
     lineage = Lineage([(0, 0), (1, 6), (3, 15)], OFFSETS)
     for offset in range(OFFSETS + 1):
         assert log.covered_end(offset, lineage) == model.covered_end(offset, lineage)
