@@ -21,7 +21,7 @@ from skylog.objects.faulty import FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
 from skylog.objects.store import NotFound, ObjectError, Outcome
-from skylog.tiered.consolidation.prune import Extent, LedPartition, PrunePass
+from skylog.tiered.consolidation.prune import Extent, PrunePass
 from skylog.tiered.consolidation.read_back import read_back
 from skylog.tiered.counts import TieredCounts
 from skylog.tiered.layout.plan import AivenLayout, Layout, LocalTieredLayout
@@ -128,22 +128,26 @@ class _Pruner:
     def obstacle(self) -> str | None:
         return self._world.obstacle
 
-    async def extents(self, led: Sequence[LedPartition]) -> Sequence[Extent | None]:
+    def _of(self, partition: TopicIdPartition) -> Led:
+        return next(one for one in self._world.led if one.partition == partition)
+
+    async def extents(self, partitions: Sequence[TopicIdPartition]) -> Sequence[Extent | None]:
         await asyncio.sleep(0)
         self._world.before_answer()
         if self._world.coordinator_error is not None:
             raise self._world.coordinator_error
         return [
             Extent(one.wal_start, one.high_watermark) if one.is_known else None
-            for one in led
-            if isinstance(one, Led)
+            for one in map(self._of, partitions)
         ]
 
-    async def prune_to(self, targets: Sequence[tuple[LedPartition, int]]) -> Sequence[ErrorCode]:
+    async def prune_to(
+        self, targets: Sequence[tuple[TopicIdPartition, int]]
+    ) -> Sequence[ErrorCode]:
         await asyncio.sleep(0)
         results = []
-        for one, offset in targets:
-            assert isinstance(one, Led)
+        for partition, offset in targets:
+            one = self._of(partition)
             assert offset <= one.high_watermark
             if not one.error:
                 self._world.pruned.append((one.partition, offset))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from skylog.broker.background.backup import start_backup
 from skylog.broker.background.orphans import start_orphan_scan
+from skylog.broker.background.tiered import start_prune
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.passes import PacedPass
@@ -95,9 +96,13 @@ def start_maintenance(
     )
     interval_ms = settings.cleaner_interval_ms
     every(interval_ms, "topics", topics, interval_ms, plane.owns_files)
+    backed_up = None
     if backup is not None:
         paced = start_backup(backup, services.image, clock, settings.backup_interval_ms, background)
         maintenance.passes.append(paced)
+        backed_up = paced.stage
+    if services.tiered is not None:
+        start_prune(services, services.tiered, backed_up, background)
     if engine.local is not None:
         filler = engine.local.filler
         background.every(FILLER_RESTART_MS, "diskless local segments", filler.run, first_ms=0)

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from skylog.broker.tiered.pruning import CoordinatorPruner
 from skylog.diskless.files.passes import PacedPass
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.objects.holds import read_holds
+from skylog.tiered.consolidation.prune import PrunePass
+from skylog.tiered.consolidation.read_back import read_back
 from skylog.tiered.sweep import MetadataSweep
 
 if TYPE_CHECKING:
     from skylog.broker.assembly.tiered import TieredStorage
     from skylog.broker.background.tasks import Background
     from skylog.broker.services import Services
+    from skylog.kernel.stages import Stage
 
 SWEEP_INTERVAL_MS: Final = 60_000
+
+
+def start_prune(
+    services: Services, tiered: TieredStorage, backup: Stage | None, background: Background
+) -> PrunePass:
+    """Let go of WAL batches that remote segments have, while ``backup`` of this node succeeds."""
+    settings, plane = services.settings.tiered, services.diskless.plane
+    delay_ms = settings.prune_delay_ms
+    pruner = CoordinatorPruner(
+        tiered.consolidating, plane, tiered.manager, backup=backup, delay_ms=delay_ms
+    )
+    prune = PrunePass(
+        tiered.logs,
+        pruner,
+        partial(read_back, tiered.storage),
+        services.clock,
+        tiered.counts,
+        delay_ms=delay_ms,
+    )
+    interval_ms = settings.prune_interval_ms
+    paced = PacedPass("prune", prune, services.clock, interval_ms, first_ms=interval_ms)
+    background.every(paced.turn_ms, "tiered prune", paced.run)
+    return prune
 
 
 def start_sweep(services: Services, tiered: TieredStorage, background: Background) -> MetadataSweep:

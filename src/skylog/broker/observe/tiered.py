@@ -130,6 +130,12 @@ class TieredCollector(Collector):
         yield from _throttle("fetch", counts.fetch_throttle)
         for name, field, text in _OWN_TOTALS:
             yield CounterMetricFamily(f"{_OURS}_{name}", text, value=getattr(counts, field))
+        yield GaugeMetricFamily(
+            f"{_OURS}_prunes_refused",
+            "Diskless partitions led here whose WAL is kept because a remote segment was not found "
+            "whole in the store.",
+            value=counts.prunes_refused,
+        )
         yield from self._cache()
         yield from self._store.collect()
         yield from stage_metrics(_OURS, counts.stages())

@@ -88,7 +88,21 @@ class AssemblySource:
         (info,) = await self._plane.log_info([self.partition])
         if info.error is not ErrorCode.NONE:
             raise KafkaError(info.error)
-        self.info = info
+        self.learn(info)
+
+    def learn(self, info: LogInfo) -> None:
+        """What the coordinator said; answers may overtake each other, and no offset goes back."""
+        before = self.info
+        self.info = info._replace(
+            log_start_offset=max(info.log_start_offset, before.log_start_offset),
+            wal_start_offset=max(info.wal_start_offset, before.wal_start_offset),
+            high_watermark=max(info.high_watermark, before.high_watermark),
+        )
+
+    def pruned(self, wal_start_offset: int) -> None:
+        """The coordinator has let go of what is below."""
+        start = max(wal_start_offset, self.info.wal_start_offset)
+        self.info = self.info._replace(wal_start_offset=start)
 
     # -- segments to copy ----------------------------------------------------------------------
 
@@ -138,7 +152,8 @@ class AssemblySource:
         if result.error is not ErrorCode.NONE:
             raise KafkaError(result.error)
         start = max(result.low_watermark, self.info.log_start_offset)
-        self.info = self.info._replace(log_start_offset=start)
+        wal_start = max(start, self.info.wal_start_offset)
+        self.info = self.info._replace(log_start_offset=start, wal_start_offset=wal_start)
         return start
 
     @property

@@ -70,11 +70,13 @@ class Pruner(Protocol):
         """Why nothing may be pruned now; None if nothing speaks against it."""
         ...
 
-    async def extents(self, led: Sequence[LedPartition]) -> Sequence[Extent | None]:
+    async def extents(self, partitions: Sequence[TopicIdPartition]) -> Sequence[Extent | None]:
         """In the order of the partitions; None if the coordinator does not know one."""
         ...
 
-    async def prune_to(self, targets: Sequence[tuple[LedPartition, int]]) -> Sequence[ErrorCode]:
+    async def prune_to(
+        self, targets: Sequence[tuple[TopicIdPartition, int]]
+    ) -> Sequence[ErrorCode]:
         """Tiered storage has everything below these offsets. An ambiguous error is harmless: the
         next pass asks again."""
         ...
@@ -145,7 +147,7 @@ class PrunePass:
         ]
         if not targets:
             return
-        results = await self._pruner.prune_to(targets)
+        results = await self._pruner.prune_to([(one.partition, end) for one, end in targets])
         for (one, end), error in zip(targets, results, strict=True):
             tell = _log.info if error is ErrorCode.NONE else _log.warning
             tell(
@@ -161,7 +163,7 @@ class PrunePass:
         # Before the high watermarks are asked for: they must not be below what is remote now.
         highest = [self._highest(one) for one in led]
         epochs = [one.leader_epoch for one in led]
-        extents = await self._pruner.extents(led)
+        extents = await self._pruner.extents([one.partition for one in led])
         found, now = [], self._clock.monotonic()
         for one, epoch, above, extent in zip(led, epochs, highest, extents, strict=True):
             remote = self._logs.get(one.partition)

@@ -329,10 +329,9 @@ class RemoteLog:
         self._segments.pop(id_, None)
         self._segments[id_] = b""
         for epoch, start, end in runs_of(record):
-            intervals = self._epochs.get(epoch)
-            if intervals is None:
-                intervals = self._epochs[epoch] = EpochIntervals()
-            intervals.add(Interval(start, end, self.finished, id_))
+            if epoch not in self._epochs:
+                self._epochs[epoch] = EpochIntervals()
+            self._epochs[epoch].add(Interval(start, end, self.finished, id_))
             self._highest[epoch] = max(end, self._highest.get(epoch, end))
 
     def _hide(self, id_: bytes, record: SnapshotRecord) -> None:
