@@ -121,6 +121,6 @@ def test_waits_and_durations_are_milliseconds() -> None:
     buckets = {sample.labels.get("le"): sample.value for sample in reads}
     assert (buckets["10"], buckets["25"], buckets["+Inf"]) == (0, 1, 1)
     assert [round(s.value) for s in reads if s.name.endswith("_sum")] == [20]
-    assert {"copy", "expire", "remote-read", "orphans"} == {
+    assert {"copy", "expire", "remote-read", "orphans", "prune"} == {
         sample.labels["stage"] for sample in found["skylog_tiered_last_success_age_seconds"].samples
     }
