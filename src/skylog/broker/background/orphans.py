@@ -37,7 +37,14 @@ def open_scanner(services: Services, settings: TieredSettings) -> OrphanScanner 
     tiered = services.tiered
     if tiered is None:
         return None
-    registry = ClusterRegistry(services.image, services.replicas, tiered.logs, services.peers)
+    registry = ClusterRegistry(
+        services.settings.node.node_id,
+        services.image,
+        services.replicas,
+        tiered.logs,
+        services.peers,
+        services.diskless.plane,
+    )
     return OrphanScanner(
         BucketClaim(tiered.storage.store, services.cluster_id, "tiered.storage.url"),
         registry,
