@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from skylog.cli.restore import restore_node
-from skylog.diskless.files.restore import RestoreReport, latest_backup
+from skylog.diskless.files.backup_reader import latest_backup
+from skylog.diskless.files.restore import RestoreReport
 from skylog.kernel.errors import StorageError
 from skylog.kernel.settings import load_settings
 from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA

@@ -137,3 +137,21 @@ async def test_a_damaged_backup_is_an_error_and_none_is_no_error(tmp_path: Path)
     await nodes.backups.delete_many([ObjectKey.parse(key)])
     with pytest.raises(StorageError, match="is gone"):
         await nodes.restore().batches({})
+
+
+async def test_what_remote_segments_have_is_known(tmp_path: Path) -> None:
+    """Without gaps only: an object with a batch beyond them is missed."""
+    nodes = Nodes(made := await history(tmp_path, 1))
+    for number, (start, end) in enumerate([(10_000, 10_009), (10_010, 10_014), (10_020, 10_029)]):
+        await made.storage.copy(segment(90 + number, PARTITIONS[0], start, end), made.files)
+    restore, partition = nodes.restore(), tuple(PARTITIONS[0])
+    assert not restore.has(partition, 10_000, 10_000)
+    restore = nodes.restore()
+    await restore.batches({})
+    assert restore.has(partition, 10_000, 10_014)
+    assert restore.has(partition, 10_014, 10_014)
+    assert not restore.has(partition, 9_999, 10_000)
+    assert not restore.has(partition, 10_014, 10_015)
+    assert not restore.has(partition, 10_015, 10_019)
+    assert restore.has(partition, 10_020, 10_029)
+    assert not restore.has((METADATA_ID, 0), 0, 0)

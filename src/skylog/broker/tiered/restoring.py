@@ -6,29 +6,29 @@ has made it, and what the store of remote segments has.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from skylog.diskless.files.backup import read_manifest
+from skylog.diskless.files.backup_reader import get_part, latest_of_all
 from skylog.kernel.errors import ProtocolError, StorageError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.objects.holds import Hold, put_hold
-from skylog.objects.store import NotFound
 from skylog.tiered.metadata.snapshots import decode_snapshot
 from skylog.tiered.rebuild import RebuiltLogs, rebuild_logs
+from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.records import encode_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from skylog.diskless.files.manifest import Manifest, Part
+    from skylog.diskless.files.manifest import Manifest
     from skylog.diskless.plane import TopicPartition
     from skylog.kernel.clock import Clock
-    from skylog.objects.store import ObjectInfo, ObjectStore
+    from skylog.objects.store import ObjectStore
     from skylog.tiered.metadata.machine import RemoteLog
+    from skylog.tiered.segments import RemoteSegment
 
-_BACKUPS: Final = "backup/"
-_MANIFESTS: Final = "manifests"
 _VALUES_PER_BATCH: Final = 500
 
 
@@ -45,6 +45,8 @@ class RemoteLogRestore:
         self._partitions = partitions
         # What was found, for the report.
         self.rebuilt: RebuiltLogs | None = None
+        # First and last offsets of what they have without a gap.
+        self._spans: dict[TopicPartition, list[tuple[int, int]]] = {}
 
     async def batches(self, ends: Mapping[TopicPartition, int]) -> Mapping[int, bytes]:
         manifests = await latest_of_all(self._backups)
@@ -65,11 +67,20 @@ class RemoteLogRestore:
             for partition, values in rebuilt.values(self._partitions).items()
         }
 
+    def has(self, partition: TopicPartition, first: int, last: int) -> bool:
+        spans = self._spans.get(partition)
+        if spans is None:
+            key = TopicIdPartition(*partition)
+            segments = self.rebuilt.segments.get(key, ()) if self.rebuilt is not None else ()
+            spans = self._spans[partition] = merged_spans(segments)
+        at = bisect_right(spans, first, key=lambda span: span[0]) - 1
+        return at >= 0 and last <= spans[at][1]
+
     async def _logs(self, manifest: Manifest) -> Sequence[RemoteLog]:
         found: list[RemoteLog] = []
         for log in manifest.logs:
             if log.topic == METADATA_TOPIC and log.snapshot is not None:
-                data = await self._get(log.snapshot)
+                data = await get_part(self._backups, log.snapshot)
                 try:
                     topic_id = Uuid.parse(log.topic_id)
                     found += decode_snapshot(data, topic_id, log.partition).logs
@@ -77,23 +88,17 @@ class RemoteLogRestore:
                     raise StorageError(f"{log.snapshot.key} is damaged: {error}") from error
         return found
 
-    async def _get(self, part: Part) -> bytes:
-        try:
-            data = await self._backups.get(part.object_key)
-        except NotFound as error:
-            raise StorageError(f"{part.key} of the backup is gone") from error
-        part.check(data)
-        return data
 
-
-async def latest_of_all(store: ObjectStore) -> list[Manifest]:
-    """The newest backup of each node, in the order of their names."""
-    newest: dict[str, ObjectInfo] = {}
-    async for info in store.list(_BACKUPS):
-        node, _, rest = info.key.text.removeprefix(_BACKUPS).partition("/")
-        if rest.partition("/")[0] == _MANIFESTS:
-            newest[node] = info
-    return [await read_manifest(store, newest[node]) for node in sorted(newest)]
+def merged_spans(segments: Iterable[RemoteSegment]) -> list[tuple[int, int]]:
+    """Pure: the offsets of segments that are in order of their starts, first and last of each run
+    without a gap."""
+    spans: list[tuple[int, int]] = []
+    for segment in segments:
+        if spans and segment.start_offset <= spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], segment.end_offset))
+        else:
+            spans.append((segment.start_offset, segment.end_offset))
+    return spans
 
 
 def _encoded(values: Sequence[bytes], timestamp: int) -> bytes:

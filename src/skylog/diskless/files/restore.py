@@ -1,4 +1,5 @@
-"""Rebuilds a node on empty disks from its latest backup in the bucket.
+"""Rebuilds a node on empty disks from its latest backup in the bucket, and of coordinators from the
+newest backup that any node has made.
 
 ``meta.properties`` is written last: no node starts on the directories of an interrupted restore.
 Objects newer than the backup are put under a hold first, so that the restored cluster does not take
@@ -7,18 +8,28 @@ them for orphans.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
+from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.coordinator.loading import load_snapshot, replay
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.snapshots import Snapshots
-from skylog.diskless.files.backup import read_manifest
-from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
+from skylog.diskless.files.backup_reader import (
+    LogIdentity,
+    batches_of,
+    get_part,
+    identity,
+    latest_backup,
+    latest_of_all,
+    newest_logs,
+)
+from skylog.diskless.files.manifest import LogBackup, Manifest
 from skylog.diskless.files.orphans import PREFIX, STAGED_PREFIX
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.times import PlaneRules
@@ -35,7 +46,7 @@ from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.log.names import directory_name
 from skylog.objects.holds import Hold, put_hold
-from skylog.objects.store import NotFound, ObjectStore
+from skylog.objects.store import ObjectStore
 from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 from skylog.quorum.meta_properties import MetaProperties, write_meta_properties
 from skylog.quorum.snapshots import SUFFIX, parse_name
@@ -82,7 +93,7 @@ class RestoreReport:
     cluster_id: str
     backup_ms: int
     partitions: list[RestoredPartition] = field(default_factory=list)
-    # Missing objects that batches in the backup refer to.
+    # Missing objects with batches in the backup that are not in remote segments either.
     missing: list[str] = field(default_factory=list)
     # Unknown objects: uploaded after the backup, held until the operator decides.
     newer: list[str] = field(default_factory=list)
@@ -94,6 +105,10 @@ class RemoteMetadata(Protocol):
     async def batches(self, ends: Mapping[TopicPartition, int]) -> Mapping[int, bytes]:
         """Batches by partition of that topic; ``ends`` are the restored ends of partitions that
         have other records than their remote segments. The same on every node."""
+        ...
+
+    def has(self, partition: TopicPartition, first: int, last: int) -> bool:
+        """Whether remote segments have these offsets; known after ``batches``."""
         ...
 
 
@@ -142,19 +157,6 @@ def read_epoch_floor(metadata_log: Path) -> tuple[int, frozenset[Uuid]] | None:
         raise StorageError(f"{metadata_log / EPOCH_FLOOR}: {error}") from error
 
 
-async def latest_backup(store: ObjectStore, node_id: int) -> Manifest:
-    """The newest backup; StorageError if there is none or it cannot be read."""
-    newest = None
-    async for info in store.list(manifest_prefix(node_id)):
-        newest = info
-    if newest is None:
-        raise StorageError(f"the bucket has no backup of node {node_id}")
-    manifest = await read_manifest(store, newest)
-    if manifest.node_id != node_id:
-        raise StorageError(f"{newest.key} is a backup of node {manifest.node_id}")
-    return manifest
-
-
 class Restore:
     """One restore. Blocks on files: nothing else runs concurrently."""
 
@@ -182,11 +184,14 @@ class Restore:
         self._check(manifest)
         for directory in self._directories.all:
             directory.mkdir(parents=True, exist_ok=True)
+        coordinators = dict(await self._coordinators(manifest))
         restored = [
-            await self._restore_log(log) for log in manifest.logs if log.topic == DISKLESS_METADATA
+            await self._restore_log(coordinators.pop(identity(log)))
+            for log in manifest.logs
+            if log.topic == DISKLESS_METADATA
         ]
         if self._remote is not None:
-            restored += await self._restore_remote(self._remote, manifest)
+            restored += await self._restore_remote(self._remote, manifest, coordinators.values())
         self._write_checkpoints(restored)
         for log in manifest.logs:
             if log.topic == CLUSTER_METADATA:
@@ -219,18 +224,31 @@ class Restore:
         home = where.metadata_dir if topic == CLUSTER_METADATA else where.log_dirs[0]
         return home / directory_name(topic, partition)
 
-    async def _restore_remote(self, remote: RemoteMetadata, manifest: Manifest) -> list[Log]:
+    async def _coordinators(self, manifest: Manifest) -> Mapping[LogIdentity, LogBackup]:
+        """The logs of all coordinators of the cluster. All nodes restore the same of each, so that
+        it does not matter who leads it then."""
+        manifests = [
+            one
+            for one in await latest_of_all(self._store)
+            if one.cluster_id == manifest.cluster_id and one.node_id != manifest.node_id
+        ]
+        return await newest_logs(self._store, [manifest, *manifests], DISKLESS_METADATA)
+
+    async def _restore_remote(
+        self, remote: RemoteMetadata, manifest: Manifest, elsewhere: Iterable[LogBackup]
+    ) -> list[Log]:
         """Logs of the metadata topic of remote segments: not copied, but written anew."""
         hosted = [
             backup
             for backup in manifest.logs
             if backup.topic == REMOTE_LOG_METADATA and backup.snapshot_name == REPLICA
         ]
-        if not hosted:  # a controller need not read the store
+        if not hosted and not self._machines:  # a controller need not read the store
             return []
+        others = [await self._replayed(log) for log in elsewhere]
         ends = {
             partition: state.high_watermark
-            for machine in self._machines
+            for machine in (*self._machines, *others)
             for partition, _, state in machine.state.all_partitions()
         }
         batches = await remote.batches(ends)
@@ -265,7 +283,9 @@ class Restore:
             log.truncate_fully_and_start_at(backup.start_offset)
         log.companions.assign_topic_id(topic_id)
         machine = self._machine_of(backup, snapshots) if coordinates else None
-        async for batches in self._batches(backup):
+        if machine is not None:
+            self._machines.append(machine)
+        async for batches in batches_of(self._store, backup):
             log.appender.append_as_follower(batches)
             if backup.topic == CLUSTER_METADATA:
                 self._epochs.note(batches)
@@ -287,7 +307,7 @@ class Restore:
             raise StorageError(
                 f"the backup names {backup.snapshot_name!r}, which is not a snapshot"
             )
-        data = await self._get(backup, 0)
+        data = await get_part(self._store, backup.snapshot)
         if backup.topic == CLUSTER_METADATA:
             self._epochs.note(split_batches(data))
         self._write(directory, parsed[0].file_name, data)
@@ -295,24 +315,6 @@ class Restore:
     def _write(self, directory: Path, name: str, data: bytes) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._files.replace(str(directory / name), data)
-
-    async def _get(self, backup: LogBackup, index: int) -> bytes:
-        part = backup.parts[index]
-        try:
-            data = await self._store.get(part.object_key)
-        except NotFound as error:
-            raise StorageError(f"{part.key} of the backup is gone") from error
-        part.check(data)
-        return data
-
-    async def _batches(self, backup: LogBackup) -> AsyncIterator[list[Batch]]:
-        """Everything after the snapshot, piece by piece; the first may begin before it."""
-        first = len(backup.parts) - len(backup.pieces)
-        for index in range(first, len(backup.parts)):
-            data = await self._get(backup, index)
-            batches = [b for b in split_batches(data) if b.base_offset >= backup.start_offset]
-            if batches:
-                yield batches
 
     def _write_checkpoints(self, logs: Sequence[Log]) -> None:
         home = LogDirectory(self._files, str(self._directories.log_dirs[0]))
@@ -330,13 +332,21 @@ class Restore:
     # -- what was lost -------------------------------------------------------------------------
 
     def _machine_of(self, backup: LogBackup, directory: Path) -> CoordinatorMachine:
-        """The coordinator as of the snapshot, in memory: only to report its contents."""
+        """The coordinator as of the snapshot, in memory: only to know its contents."""
         machine = CoordinatorMachine(backup.partition, MemoryState(), self._rules)
         parsed = parse_name(backup.snapshot_name)
         if parsed is not None:
             load = partial(Snapshots(self._files, directory).load, parsed[0])
             load_snapshot(machine, load, parsed[0].offset)
-        self._machines.append(machine)
+        return machine
+
+    async def _replayed(self, backup: LogBackup) -> CoordinatorMachine:
+        """A coordinator that this node does not host."""
+        with TemporaryDirectory() as name:
+            await self._restore_snapshot(backup, Path(name))
+            machine = self._machine_of(backup, Path(name))
+        async for batches in batches_of(self._store, backup):
+            replay(machine, batches)
         return machine
 
     def _hold(self, manifest: Manifest) -> Hold:
@@ -345,6 +355,13 @@ class Restore:
         rules = self._rules
         from_ms = manifest.created_ms - rules.commit_age_ms_max - rules.commit_ahead_ms_max
         return Hold(max(0, from_ms), self._clock.now_ms() + rules.commit_ahead_ms_max)
+
+    def _is_remote(self, partition: TopicPartition, batch: BatchCoordinate) -> bool:
+        """Then it is not missed: it may have been pruned since the backup."""
+        stamp = batch.stamp
+        return self._remote is not None and self._remote.has(
+            partition, stamp.base_offset, stamp.last_offset
+        )
 
     async def _report(self, manifest: Manifest) -> RestoreReport:
         report = RestoreReport(manifest.cluster_id, manifest.created_ms)
@@ -355,9 +372,9 @@ class Restore:
                 report.partitions.append(
                     RestoredPartition(name, index, state.log_start_offset, state.high_watermark)
                 )
-            for file, _ in machine.state.all_files():
+            for file, batches in machine.state.all_files():
                 known.add(file.object_key)
-                if file.live_batches:
+                if not all(self._is_remote(*one) for one in batches):
                     live.add(file.object_key)
         if not self._machines:  # a controller knows nothing of objects
             return report

@@ -18,8 +18,8 @@ from skylog.diskless.files.backup import (
     NodeIdentity,
     read_manifest,
 )
+from skylog.diskless.files.backup_reader import latest_backup
 from skylog.diskless.files.manifest import LogBackup, Manifest, Part, manifest_prefix
-from skylog.diskless.files.restore import latest_backup
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import KafkaError, StorageError
 from skylog.kernel.executor import InlineExecutor
