@@ -155,10 +155,10 @@ def tier(
         offset = some[-1].next_offset
     key = key_of(leader, topic, index)
     with tempfile.TemporaryDirectory() as folder:
-        segment, files = _assembled(Path(folder), key, topic, start, batches)
+        segment, files = assembled(Path(folder), key, topic, start, batches)
         epoch = racks_cluster.described(cluster, topic)[index].leader_epoch
         segment = replace(segment, copier_epoch=epoch)  # its leader does not take it for a rest
-        leader.run(_copy(tiered(leader), segment, files, finish=finish))
+        leader.run(copied_by_hand(tiered(leader), segment, files, finish=finish))
     if finish:
         for broker in replicas_of(cluster, topic, index):
             if broker.running:
@@ -171,7 +171,7 @@ def _knows(broker: ClusterNode, key: TopicIdPartition, offset: int) -> bool:
     return remote is not None and bool(remote.has(0, offset))
 
 
-def _assembled(
+def assembled(
     folder: Path, key: TopicIdPartition, topic: str, start: int, batches: Sequence[bytes]
 ) -> tuple[RemoteSegment, SegmentFiles]:
     assembler = SegmentAssembler(start, interval_bytes=1000)
@@ -207,7 +207,9 @@ def _assembled(
     return segment, files
 
 
-async def _copy(parts: Any, segment: RemoteSegment, files: SegmentFiles, *, finish: bool) -> None:
+async def copied_by_hand(
+    parts: Any, segment: RemoteSegment, files: SegmentFiles, *, finish: bool
+) -> None:
     await parts.metadata_topic.create()
     await eventually(lambda: parts.metadata_topic.partition_count)
     async with asyncio.timeout(60):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.tiered.diskless_reads import EPOCHS, MOVED_SECONDS_MAX
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from skylog.tiered.reading.locating import Extent
     from skylog.tiered.reading.reader import RemoteReader
 
+# Splits are made of whole pieces, as they are of whole batches elsewhere.
+_PIECES_PER_SPLIT: Final = 4
 # Pieces and segments of one page of a plan: other requests get a turn after it.
 _PIECES_PER_PAGE: Final = 2_000
 _SEGMENTS_PER_PAGE: Final = 500
@@ -257,9 +260,9 @@ def _page(span: ranges.Span, remote: RemoteLog, info: LogInfo, split_bytes: int)
         if segment is None or offset >= span.end or len(pieces) >= _PIECES_PER_PAGE:
             break
         until = min(segment.end_offset + 1, span.end)
-        parts = pieces_of(segment, offset, until, split_bytes)
-        pieces += (ranges.SizedBatch(*piece) for piece in parts)
-        offset = until
+        parts = pieces_of(segment, offset, until, max(split_bytes // _PIECES_PER_SPLIT, 1))
+        pieces += (ranges.SizedBatch(*piece) for piece in islice(parts, _PIECES_PER_PAGE))
+        offset = pieces[-1].last_offset + 1
     page = ranges.split_page(pieces, span, split_bytes)
     return PlannedRange(
         ErrorCode.NONE,
