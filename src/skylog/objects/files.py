@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from skylog.objects.sources import unreadable, wrong_size
-from skylog.objects.store import Source
+from skylog.objects.sources import pieces_of, unreadable, wrong_size
+from skylog.objects.store import CheckedFile, Source
 from skylog.wire.buffers import room
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -86,6 +86,9 @@ class Files:
             for part in source:
                 if isinstance(part, Path):
                     self.copy_file(part, file)
+                elif isinstance(part, CheckedFile):
+                    for piece in pieces_of(part, _BYTES_PER_WRITE):
+                        self.write(file, [memoryview(piece)])
                 else:
                     self.write(file, [view for view in [memoryview(part).cast("B")] if view])
             copied = os.fstat(file).st_size

@@ -12,14 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from skylog.kernel.executor import Executor
-from skylog.objects.store import Buffer, ObjectError, Outcome, Source
+from skylog.objects.store import Buffer, CheckedFile, ObjectError, Outcome, Source
 
 
 def pieces(source: Source, size: int, piece_bytes: int) -> Iterator[Buffer]:
     """The bytes in pieces of at most ``piece_bytes``. Blocks: not for the event loop."""
     left = size
     for part in source:
-        for piece in _pieces_of(part, piece_bytes):
+        for piece in pieces_of(part, piece_bytes):
             left -= len(piece)
             if left < 0:
                 raise wrong_size(size, "more")
@@ -36,7 +36,15 @@ def unreadable(path: Path, error: OSError) -> ObjectError:
     return ObjectError(f"cannot read {path}: {error.strerror}", Outcome.REFUSED)
 
 
-def _pieces_of(part: Path | Buffer, piece_bytes: int) -> Iterator[Buffer]:
+def pieces_of(part: Path | CheckedFile | Buffer, piece_bytes: int) -> Iterator[Buffer]:
+    """The bytes of one part, a checked file's behind its check."""
+    if isinstance(part, CheckedFile):
+        check = part.check()
+        for piece in pieces_of(part.path, piece_bytes):
+            check.take(piece)
+            yield piece
+        check.end()
+        return
     if not isinstance(part, Path):
         view = memoryview(part).cast("B")
         for start in range(0, view.nbytes, piece_bytes):

@@ -18,19 +18,38 @@ Rules that every store follows:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from skylog.kernel.errors import SkylogError
 from skylog.objects.keys import ObjectKey
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Payload: TypeAlias = Buffer | Sequence[Buffer]
+
+
+class PieceCheck(Protocol):
+    """Looks at the bytes of a file in the order in which they are put. On any thread."""
+
+    def take(self, piece: Buffer) -> None:
+        """Raises ``ObjectError`` if they must not be put."""
+
+    def end(self) -> None:
+        """There are no more; raises ``ObjectError`` if there should be."""
+
+
+class CheckedFile(NamedTuple):
+    """A file that is checked while it is put; a ``check`` for each time that it is read."""
+
+    path: Path
+    check: Callable[[], PieceCheck]
+
+
 # Files and buffers, one behind the other.
-Source: TypeAlias = Sequence[Path | Buffer]
+Source: TypeAlias = Sequence[Path | CheckedFile | Buffer]
 
 
 class Outcome(Enum):

@@ -84,6 +84,11 @@ class SegmentAssembler:
         self._last_offset = self.base_offset - 1
         self._max_timestamp_offset = self.base_offset
 
+    @property
+    def index_bytes(self) -> int:
+        """The size of the larger index."""
+        return max(len(self._index), len(self._time_index))
+
     def add(self, data: Buffer) -> None:
         """One batch with its real base offset; INVALID_REQUEST if it does not follow."""
         batch = Batch(data)
@@ -142,12 +147,13 @@ def snapshots(segments: Iterable[Segment], earlier: Iterable[ProducerEntry] = ()
     made = []
     for segment in segments:
         for entry in segment.producers:
-            known[entry.producer_id] = _followed(known.get(entry.producer_id), entry)
+            known[entry.producer_id] = followed(known.get(entry.producer_id), entry)
         made.append(encode_snapshot(known.values()))
     return made
 
 
-def _followed(earlier: ProducerEntry | None, later: ProducerEntry) -> ProducerEntry:
+def followed(earlier: ProducerEntry | None, later: ProducerEntry) -> ProducerEntry:
+    """A producer's state after a segment, from those before it and of the segment alone."""
     if earlier is None or earlier.epoch != later.epoch:
         return later
     batches = (*earlier.batches, *later.batches)[-REMEMBERED_BATCHES:]

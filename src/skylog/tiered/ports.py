@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from skylog.log.config import LogConfig
     from skylog.log.epochs import LeaderEpochs
     from skylog.log.producers import ProducerEntry
+    from skylog.objects.store import PieceCheck
     from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.retention import Limits
     from skylog.tiered.segments import IndexType, RemoteSegment, TopicIdPartition
@@ -129,6 +130,8 @@ class SegmentFiles(NamedTuple):
     producer_snapshot: str
     # The text of a leader epoch checkpoint: all epochs up to the segment's end.
     leader_epochs: bytes
+    # Looks at the log while it is put. None: there is another copy of it.
+    check: Callable[[], PieceCheck] | None = None
 
 
 class RemoteStorage(Protocol):

@@ -26,7 +26,15 @@ from skylog.kernel.limits import (
 from skylog.kernel.logging import get_logger
 from skylog.objects.claim import BucketClaim
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import Buffer, NotFound, ObjectError, ObjectStore, Outcome, Source
+from skylog.objects.store import (
+    Buffer,
+    CheckedFile,
+    NotFound,
+    ObjectError,
+    ObjectStore,
+    Outcome,
+    Source,
+)
 from skylog.tiered.layout.chunks import BadManifest, Chunk
 from skylog.tiered.layout.manifest import Manifest, decode_manifest
 from skylog.tiered.layout.plan import Copy, Layout, Part
@@ -363,10 +371,11 @@ def _size(part: Part, segment: RemoteSegment, sizes: Mapping[IndexType, int]) ->
 
 def _source(parts: Sequence[Part], files: SegmentFiles) -> Source:
     paths = _paths(files)
-    source: list[Path | Buffer] = []
+    source: list[Path | CheckedFile | Buffer] = []
     for part in parts:
         if part is None:
-            source.append(Path(files.log))
+            log = Path(files.log)
+            source.append(log if files.check is None else CheckedFile(log, files.check))
         elif part is IndexType.LEADER_EPOCH:
             source.append(files.leader_epochs)
         elif isinstance(part, IndexType):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skylog.broker.assembly.consolidation import assembler_settings, open_consolidation
 from skylog.broker.background.tiered import start_sweep
 from skylog.broker.partitions.pure import TieredReading
 from skylog.broker.tiered.bulk_ranges import TieredRanges
-from skylog.broker.tiered.consolidating import ConsolidatingPartitions
 from skylog.broker.tiered.diskless_offsets import TieredOffsets
 from skylog.broker.tiered.diskless_reads import DisklessReads
 from skylog.broker.tiered.external_wal import PlaneWal
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from skylog.broker.metadata.configs import Configs
     from skylog.broker.net.peers import BrokerPeers
     from skylog.broker.services import Services
+    from skylog.broker.tiered.consolidating import ConsolidatingPartitions
     from skylog.controller.image import ClusterImage
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.tiered import TieredSettings
@@ -78,16 +79,19 @@ class TieredStorage:
 
     def start(self) -> None:
         self.manager.start()
+        self.consolidating.assembler.start()
         self._snapshots = asyncio.get_running_loop().create_task(self.logs.run())
 
     def reconfigure(self, settings: BrokerSettings) -> None:
         """Dynamic settings changed."""
         self.manager.reconfigure(manager_settings(settings.tiered))
+        self.consolidating.assembler.reconfigure(assembler_settings(settings.tiered))
         self.reader.configure(reader_settings(settings.tiered))
         self.reader.indexes.resize(settings.tiered.index_cache_bytes_max)
         self.reads.reconfigure(settings.tiered)
 
     async def close(self) -> None:
+        await self.consolidating.assembler.close()
         await self.external.close()
         await self.manager.close()
         await self.reader.close()
@@ -192,9 +196,7 @@ def open_tiered(
         counts=counts,
         store_stats=stats,
         metadata_topic=topic,
-        consolidating=ConsolidatingPartitions(
-            node_id, logs, manager, ports.diskless.plane, configs
-        ),
+        consolidating=open_consolidation(settings, logs, storage, manager, ports),
         external=_external(manager, logs, storage, ports, counts),
     )
 

@@ -7,43 +7,125 @@ what a classic replica has on its disk: it begins at the WAL start.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skylog.diskless.plane import LogInfo
 from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
 from skylog.log.epochs import LeaderEpochs
+from skylog.tiered.copying import epoch_checkpoint
+from skylog.tiered.ports import SegmentFiles
 from skylog.tiered.retention import Limits
 
 if TYPE_CHECKING:
     from skylog.diskless.plane import ControlPlane
+    from skylog.kernel.clock import Clock
     from skylog.log.checkpoints import EpochStart
     from skylog.log.closed import ClosedSegment
     from skylog.log.config import LogConfig
     from skylog.log.producers import ProducerEntry
+    from skylog.tiered.consolidation.assembler import Assembler
+    from skylog.tiered.consolidation.assembly import Assembly, ClosedPart
+    from skylog.tiered.consolidation.snapshots import ProducerSnapshots
     from skylog.tiered.metadata.machine import RemoteLog
-    from skylog.tiered.ports import SegmentFiles
     from skylog.tiered.segments import TopicIdPartition
 
+_log = get_logger("tiered.consolidation")
 NOT_LEADING: Final = -1
+AGAIN_SECONDS: Final = 1.0
 # All batches of diskless partitions are of one epoch, whoever leads.
 _EPOCHS: Final = LeaderEpochs(((SERVED_EPOCH, 0),))
+
+
+class Lag(NamedTuple):
+    """What of a partition is not remote yet; seconds since the oldest of it was produced."""
+
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyPorts:
+    """What all sources share."""
+
+    plane: ControlPlane
+    assembler: Assembler
+    snapshots: ProducerSnapshots
+    clock: Clock
+    # There is a segment to copy.
+    rolled: Callable[[TopicIdPartition], None]
 
 
 class AssemblySource:
     """Fills ``tiered.ports.CopySource``. All calls come from the event loop."""
 
     def __init__(
-        self, partition: TopicIdPartition, topic: str, config: LogConfig, plane: ControlPlane
+        self, partition: TopicIdPartition, topic: str, config: LogConfig, ports: AssemblyPorts
     ) -> None:
         self.partition = partition
         self.topic = topic
-        self.config = config
         # −1 while another broker leads.
         self.leader_epoch = NOT_LEADING
         self.info = LogInfo(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._plane = plane
+        self.config = _as_assembled(config)
+        self._ports = ports
         self._remote_end = -1
+        self._is_prepared = False
+        self._assembly: Assembly | None = None
+        # What was heard of commits before the coordinator was asked.
+        self._heard = -1
+        # Since when there are records that are not remote.
+        self._behind_since_ms = -1
+
+    # -- leadership ----------------------------------------------------------------------------
+
+    def configure(self, config: LogConfig) -> None:
+        self.config = _as_assembled(config)
+        if self._assembly is not None:
+            self._ports.assembler.configure(self._assembly, self.config)
+        self._review()
+
+    def led(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+
+    def unled(self) -> None:
+        """What was put together here goes: the next leader begins with the WAL."""
+        self.leader_epoch = NOT_LEADING
+        self._is_prepared = False
+        self._review()
+
+    @property
+    def _assembles(self) -> bool:
+        config = self.config
+        return self._is_prepared and config.copies and config.tiering_assembler == "broker"
+
+    def _review(self) -> None:
+        """Begin to put together, or end."""
+        if not self._assembles:
+            self._drop()
+        elif self._assembly is None:
+            self._begin()
+
+    def _drop(self) -> None:
+        if self._assembly is not None:
+            self._ports.assembler.drop(self._assembly)
+            self._assembly = None
+
+    def _begin(self, *, after_seconds: float = 0.0) -> None:
+        assembler = self._ports.assembler
+        self._drop()
+        self._assembly = assembler.begin(
+            self,
+            self.partition,
+            self.topic,
+            self.covered_end,
+            self.config,
+            after_seconds=after_seconds,
+        )
+        assembler.committed(self._assembly, self.info.high_watermark)
 
     # -- what is known of the partition --------------------------------------------------------
 
@@ -76,54 +158,133 @@ class AssemblySource:
     @property
     def assembled_end(self) -> int:
         """The end of what was put together, copied or not."""
-        return self.covered_end
+        end = self.covered_end
+        return end if self._assembly is None else max(end, self._assembly.position)
+
+    @property
+    def lag(self) -> Lag:
+        """As far as this broker knows, which leads; bytes that were not read are an estimate."""
+        info, covered = self.info, self.covered_end
+        records = info.high_watermark - covered
+        if records <= 0:
+            return Lag()
+        assembly = self._assembly
+        here = 0 if assembly is None else assembly.counted_bytes
+        in_wal = max(info.high_watermark - info.wal_start_offset, 1)
+        unread = (info.high_watermark - self.assembled_end) * max(info.byte_size, 0) // in_wal
+        oldest_ms = -1 if assembly is None else assembly.oldest_ms
+        since_ms = oldest_ms if oldest_ms >= 0 else self._behind_since_ms
+        waited_ms = max(self._ports.clock.now_ms() - since_ms, 0) if since_ms >= 0 else 0
+        return Lag(records, here + unread, waited_ms / 1000)
 
     def committed(self, high_watermark: int) -> None:
         """The plane reports a commit, through any broker."""
-        if self.knows_start and high_watermark > self.info.high_watermark:
-            self.info = self.info._replace(high_watermark=high_watermark)
-
-    async def refresh(self) -> None:
-        """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
-        (info,) = await self._plane.log_info([self.partition])
-        if info.error is not ErrorCode.NONE:
-            raise KafkaError(info.error)
-        self.learn(info)
+        self._heard = max(self._heard, high_watermark)
+        if self.knows_start:
+            self.learn(self.info)
 
     def learn(self, info: LogInfo) -> None:
         """What the coordinator said; answers may overtake each other, and no offset goes back."""
-        before = self.info
+        known = self.info
         self.info = info._replace(
-            log_start_offset=max(info.log_start_offset, before.log_start_offset),
-            wal_start_offset=max(info.wal_start_offset, before.wal_start_offset),
-            high_watermark=max(info.high_watermark, before.high_watermark),
+            log_start_offset=max(info.log_start_offset, known.log_start_offset),
+            high_watermark=max(info.high_watermark, self._heard),
+            wal_start_offset=max(info.wal_start_offset, known.wal_start_offset),
         )
+        self._heard = self.info.high_watermark
+        if self._heard <= self.covered_end:
+            self._behind_since_ms = -1
+        elif self._behind_since_ms < 0:
+            self._behind_since_ms = self._ports.clock.now_ms()
+        if self._assembly is not None:
+            self._ports.assembler.committed(self._assembly, self._heard)
+
+    async def refresh(self) -> None:
+        """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
+        (info,) = await self._ports.plane.log_info([self.partition])
+        if info.error is not ErrorCode.NONE:
+            raise KafkaError(info.error)
+        self.learn(info)
 
     def pruned(self, wal_start_offset: int) -> None:
         """The coordinator has let go of what is below."""
         start = max(wal_start_offset, self.info.wal_start_offset)
         self.info = self.info._replace(wal_start_offset=start)
 
+    # -- what the assembler says ---------------------------------------------------------------
+
+    def heard(self, log_start_offset: int, high_watermark: int) -> None:
+        info = self.info
+        start = max(log_start_offset, info.log_start_offset)
+        self._heard = max(high_watermark, self._heard)
+        self.learn(
+            info._replace(
+                log_start_offset=start, wal_start_offset=max(start, info.wal_start_offset)
+            )
+        )
+
+    def was_cut(self) -> None:
+        self._ports.rolled(self.partition)
+
+    def lost(self, why: str) -> None:
+        """Begin again where the remote segments end, after a while: what makes it fail may have
+        moved that end by then."""
+        _log.warning("assembly dropped", topic=self.topic, partition=self.partition[1], why=why)
+        self._begin(after_seconds=AGAIN_SECONDS)
+
     # -- segments to copy ----------------------------------------------------------------------
 
     @property
+    def _closed(self) -> Sequence[ClosedPart]:
+        return () if self._assembly is None else self._assembly.closed
+
+    @property
     def closed_end(self) -> int:
-        return self.covered_end
+        closed = self._closed
+        return closed[-1].segment.next_offset if closed else self.covered_end
 
     async def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
-        return []
+        fault = next((part.fault for part in self._closed if part.fault is not None), None)
+        if fault is not None:
+            self._ports.assembler.stats.spoiled += 1
+            self.lost(fault)
+        found = (part.segment for part in self._closed)
+        return [segment for segment in found if segment.next_offset > from_offset]
 
     async def files_of(self, closed: ClosedSegment) -> SegmentFiles:
-        raise FileNotFoundError(closed.log)
+        part = next((part for part in self._closed if part.segment == closed), None)
+        assembly = self._assembly
+        if part is None or assembly is None:
+            raise FileNotFoundError(closed.log)
+        await self._ports.snapshots.write(assembly, part)
+        return SegmentFiles(
+            closed.log,
+            closed.offset_index,
+            closed.time_index,
+            closed.transaction_index,
+            closed.producer_snapshot,
+            epoch_checkpoint(self.epochs, closed.next_offset),
+            part.check,
+        )
 
     def wake_when_stable(self, wake: Callable[[], None]) -> None:
         """What is put together is committed: there are no transactions."""
 
     def bytes_from(self, offset: int) -> int:
-        return 0
+        found = (part.segment for part in self._closed)
+        return sum(segment.size for segment in found if segment.base_offset >= offset)
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._remote_end = remote_end
+        if self._heard <= self.covered_end:
+            self._behind_since_ms = -1
+        assembly = self._assembly
+        if assembly is None:
+            return
+        self._ports.assembler.release(assembly, self.covered_end)
+        if assembly.begins_at < self.covered_end:
+            # An older leader's copy was finished after this one had begun.
+            self._begin()
 
     # -- retention -----------------------------------------------------------------------------
 
@@ -148,13 +309,11 @@ class AssemblySource:
     async def start_at(self, offset: int) -> int:
         """The coordinator moves the log start, and only forwards."""
         request = *self.partition, offset
-        (result,) = await self._plane.delete_records([request])
+        (result,) = await self._ports.plane.delete_records([request])
         if result.error is not ErrorCode.NONE:
             raise KafkaError(result.error)
-        start = max(result.low_watermark, self.info.log_start_offset)
-        wal_start = max(start, self.info.wal_start_offset)
-        self.info = self.info._replace(log_start_offset=start, wal_start_offset=wal_start)
-        return start
+        self.heard(result.low_watermark, self.info.high_watermark)
+        return self.log_start_offset
 
     @property
     def knows_start(self) -> bool:
@@ -165,7 +324,10 @@ class AssemblySource:
         await self.refresh()
 
     def prepared(self) -> None:
-        """Reads are never held back: the coordinator answers them."""
+        """Reads are never held back: the coordinator answers them. But now it is known where the
+        remote segments end."""
+        self._is_prepared = True
+        self._review()
 
     async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
         """There is one epoch, and it is never lost."""
@@ -178,3 +340,8 @@ class AssemblySource:
         producers: Sequence[ProducerEntry],
     ) -> None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "only a coordinator has the log's end")
+
+
+def _as_assembled(config: LogConfig) -> LogConfig:
+    """There is no local log that copying could lag behind for."""
+    return replace(config, remote_copy_lag_ms=0, remote_copy_lag_bytes=-1)

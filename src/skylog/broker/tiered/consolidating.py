@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skylog.broker.tiered.assembly_source import NOT_LEADING, AssemblySource
+from skylog.broker.tiered.assembly_source import AssemblySource
 from skylog.tiered.segments import TopicIdPartition
 
 if TYPE_CHECKING:
     from skylog.broker.metadata.configs import Configs
+    from skylog.broker.tiered.assembly_source import AssemblyPorts
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
-    from skylog.diskless.plane import ControlPlane, TopicPartition
+    from skylog.diskless.plane import TopicPartition
     from skylog.kernel.ids import Uuid
+    from skylog.tiered.consolidation.assembler import Assembler
     from skylog.tiered.manager import RemoteLogManager
     from skylog.tiered.ports import RemoteLogs
 
@@ -28,17 +30,21 @@ class ConsolidatingPartitions:
         node_id: int,
         logs: RemoteLogs,
         manager: RemoteLogManager,
-        plane: ControlPlane,
         configs: Configs,
+        ports: AssemblyPorts,
     ) -> None:
         self._node_id = node_id
         self._logs = logs
         self._manager = manager
-        self._plane = plane
         self._configs = configs
+        self._ports = ports
         self._sources: dict[TopicIdPartition, AssemblySource] = {}
         self._indexes: dict[Uuid, set[int]] = {}
-        plane.watch(self._committed)
+        ports.plane.watch(self._committed)
+
+    @property
+    def assembler(self) -> Assembler:
+        return self._ports.assembler
 
     def get(self, partition: TopicIdPartition) -> AssemblySource | None:
         """A partition that is followed here, led or not."""
@@ -79,17 +85,17 @@ class ConsolidatingPartitions:
                 self._drop(key, deleted=False)
                 continue
             source = self._sources.get(key) or self._add(key, topic.name)
-            source.config = config
+            source.configure(config)
             if state.leader == self._node_id:
-                source.leader_epoch = state.leader_epoch
+                source.led(state.leader_epoch)
                 self._manager.lead(key, topic.name, state.leader_epoch, source)
             else:
-                source.leader_epoch = NOT_LEADING
+                source.unled()
                 self._manager.unlead(key, topic.name, source)
 
     def _add(self, key: TopicIdPartition, topic: str) -> AssemblySource:
         config = self._configs.log_config(topic)
-        source = self._sources[key] = AssemblySource(key, topic, config, self._plane)
+        source = self._sources[key] = AssemblySource(key, topic, config, self._ports)
         self._indexes.setdefault(key.topic_id, set()).add(key.partition_index)
         self._logs.follow(key, topic)
         return source
@@ -107,4 +113,4 @@ class ConsolidatingPartitions:
         else:
             self._manager.forget(key)
             self._logs.unfollow(key)
-        source.leader_epoch = NOT_LEADING
+        source.unled()

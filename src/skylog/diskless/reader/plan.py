@@ -24,7 +24,9 @@ class Range(NamedTuple):
     end: int
 
 
-def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
+def ranges_of(
+    partitions: Iterable[Iterable[BatchCoordinate]], gap_bytes_max: int = GAP_BYTES_MAX
+) -> list[Range]:
     """The ranges to read for the batches of several partitions, by object and position."""
     wanted: set[Range] = set()
     for coordinates in partitions:
@@ -34,15 +36,15 @@ def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
             low, high = by_object.get(key, (start, start))
             by_object[key] = min(low, start), max(high, start + size)
         wanted |= {Range(key, low, high) for key, (low, high) in by_object.items()}
-    return merged(sorted(wanted))
+    return merged(sorted(wanted), gap_bytes_max)
 
 
-def merged(ranges: Iterable[Range]) -> list[Range]:
+def merged(ranges: Iterable[Range], gap_bytes_max: int = GAP_BYTES_MAX) -> list[Range]:
     """Join neighbours; ``ranges`` are sorted."""
     joined: list[Range] = []
     for one in ranges:
         last = joined[-1] if joined else None
-        if last is not None and last.key == one.key and one.start - last.end <= GAP_BYTES_MAX:
+        if last is not None and last.key == one.key and one.start - last.end <= gap_bytes_max:
             joined[-1] = Range(one.key, last.start, max(last.end, one.end))
         else:
             joined.append(one)

@@ -16,7 +16,7 @@ from skylog.diskless.plane import ControlPlane, FindRequest, FindResult
 from skylog.diskless.reader.cache import HeldObject, ObjectCache
 from skylog.diskless.reader.objects import ObjectReader, ObjectReaderSettings
 from skylog.diskless.reader.patch import Served
-from skylog.diskless.reader.plan import Range, ranges_of, runs_of
+from skylog.diskless.reader.plan import GAP_BYTES_MAX, Range, ranges_of, runs_of
 from skylog.diskless.rules.offsets import FindBudget
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -123,10 +123,13 @@ class DisklessReader:
         budget = FindBudget(*limits, min_one=False)
         return [budget.cut(*pair) for pair in zip(found, wanted, strict=True)]
 
-    async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
-        """The records of the batches found; each range of an object is read once."""
+    async def read_found(
+        self, found: Sequence[FindResult], *, gap_bytes_max: int = GAP_BYTES_MAX
+    ) -> list[ReadResult]:
+        """The records of the batches found; each range of an object is read once. Ranges with
+        smaller gaps than that are read as one."""
         runs = [runs_of(one.batches) for one in found]
-        placed = await self._place_all(runs)
+        placed = await self._place_all(runs, gap_bytes_max)
         return [await self._answer(*one, placed) for one in zip(found, runs, strict=True)]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
@@ -136,7 +139,11 @@ class DisklessReader:
             raise served.error
         return bytearray().join(served.parts)
 
-    async def _place_all(self, partitions: Sequence[Sequence[BatchCoordinate]]) -> _Placed:
+    async def _place_all(
+        self,
+        partitions: Sequence[Sequence[BatchCoordinate]],
+        gap_bytes_max: int = GAP_BYTES_MAX,
+    ) -> _Placed:
         """Every run; those that are not cached are read concurrently."""
         runs: dict[str, list[BatchCoordinate]] = {}
         for partition in partitions:
@@ -145,7 +152,7 @@ class DisklessReader:
         placed: _Placed = {}
         missing: list[Range] = []
         turn_bytes = 0
-        for wanted in ranges_of(partitions):
+        for wanted in ranges_of(partitions, gap_bytes_max):
             held = self.objects.cached(wanted) or self.objects.read_now(wanted)
             if held is None:
                 missing.append(wanted)
