@@ -44,7 +44,9 @@ dist: setup ## Build the sdist and the wheel, and try both in new environments
 
 run: $(RUNTIME) ## Start skylog with embedded defaults, a diskless demo topic and tiered storage
 	@$(BIN)/skylog server --demo --override remote.log.storage.system.enable=true \
-		--override log.retention.check.interval.ms=5000
+		--override log.retention.check.interval.ms=5000 \
+		--override diskless.tiering.prune.interval.ms=5000 \
+		--override diskless.tiering.prune.delay.ms=10000
 
 test: setup ## Run the tests that need only Python
 	$(BIN)/pytest -n auto --dist loadgroup -m "not interop"
