@@ -8,6 +8,7 @@ from typing import Any
 from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.diskless.plane import TopicPartition
 from skylog.kernel.errors import ErrorCode
+from skylog.kernel.limits import DISKLESS_PRUNED_BATCHES_MAX
 from tests.contract.support import (
     B0,
     NONE,
@@ -250,6 +251,22 @@ async def retention_leaves_a_tiered_prefix_alone(scene: Scene) -> None:
     await _delete(scene, 40)
     assert await scene.retain(limit_bytes=100) == (0, 0, 40)
     assert await scene.retain(limit_bytes=99) == (1, 100, 50)
+
+
+@check
+async def a_prune_drops_many_batches(scene: Scene) -> None:
+    """More than one step may: all the same it ends where it should."""
+    count = 2 * DISKLESS_PRUNED_BATCHES_MAX + 5
+    for first in range(0, count, 1000):
+        await scene.commit(*[batch() for _ in range(min(1000, count - first))])
+    await scene.commit(batch(T1, 5))
+    (whole, other, wrong) = await scene.plane.prune_to(
+        [(*T0, count - 1), (*T1, 5), (*T1, 6)],
+    )
+    assert (tuple(whole), tuple(other)) == ((NONE, count - 1), (NONE, 5))
+    assert tuple(wrong) == (OUT_OF_RANGE, -1)
+    assert await scene.info() == (0, count, 100)
+    assert await scene.info(T1) == (0, 5, 0)
 
 
 # --- Files ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.overlay import Overlay
 from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import CommitResult, FileToCommit
+from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.rules import commits, offsets
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -526,6 +527,11 @@ def retention_looks_behind_what_it_keeps(patch: Patch) -> None:
 @caught_by("retention_by_time")
 def retention_takes_what_is_just_old_enough(patch: Patch) -> None:
     wrap(patch, offsets, "retention_start", lambda f, o, g, li, now, cap: f(o, g, li, now + 1, cap))
+
+
+@caught_by("a_prune_drops_many_batches")
+def a_prune_ends_with_its_first_step(patch: Patch) -> None:
+    patch.setattr(memory, "prune_in_steps", lambda requests, step: step(requests))
 
 
 @caught_by("retention_leaves_a_tiered_prefix_alone")

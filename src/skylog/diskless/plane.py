@@ -305,7 +305,8 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         that end there.
 
         The log start, which users see, is unchanged. Below the WAL start: success, without effect.
-        Above the high watermark: OFFSET_OUT_OF_RANGE.
+        Above the high watermark: OFFSET_OUT_OF_RANGE. Commits do not wait for the end of it. The
+        result says how far it came: not to the offset if another prune is under way.
         """
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:

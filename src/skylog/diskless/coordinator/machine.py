@@ -190,16 +190,20 @@ class CoordinatorMachine:
     def _prune(self, request: PruneTo) -> Decision:
         results: list[PruneResult] = []
         starts: dict[TopicPartition, int] = {}
+        left = request.max_batches
         for topic_id, index, offset in request.requests:
-            log = self._overlay.log((topic_id, index))
+            partition = (topic_id, index)
+            log = self._overlay.log(partition)
             if log is None:
                 results.append(PruneResult(UNKNOWN))
             elif offset > log.high_watermark:
                 results.append(PruneResult(ErrorCode.OFFSET_OUT_OF_RANGE))
             else:
-                start = max(offset, starts.get((topic_id, index), log.wal_start_offset))
+                reached, count = queries.prunable(self.state, partition, offset, left)
+                left -= count
+                start = max(reached, starts.get(partition, log.wal_start_offset))
                 if start > log.wal_start_offset:
-                    starts[topic_id, index] = start
+                    starts[partition] = start
                 results.append(PruneResult(ErrorCode.NONE, start))
         return Decision(results, [RecordsPrunedRecord(*at, start) for at, start in starts.items()])
 

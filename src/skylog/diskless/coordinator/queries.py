@@ -127,6 +127,18 @@ def retention(
     return RetentionResult(ErrorCode.NONE, len(gone), sum(gone), start)
 
 
+def prunable(
+    state: Findable, partition: TopicPartition, offset: int, max_batches: int
+) -> tuple[int, int]:
+    """How far a prune to ``offset`` may go, and the number of batches that it drops. Those that
+    have not been committed yet are not counted."""
+    oldest = list(islice(state.batches(partition, 0), max_batches + 1))
+    gone = [batch for batch in oldest if batch.stamp.last_offset < offset]
+    if len(gone) > max_batches:
+        return gone[-1].stamp.base_offset, max_batches
+    return offset, len(gone)
+
+
 def _find(state: Findable, request: FindRequest, budget: offsets.FindBudget) -> FindResult:
     partition = (request.topic_id, request.partition)
     log = state.log(partition)

@@ -14,6 +14,7 @@ from skylog.diskless.bulk import PinRequest, RangeRequest
 from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import MAX_TIMESTAMP, FileToCommit, FindRequest, TopicPartition
 from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import DISKLESS_PRUNED_BATCHES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ class EnforceRetention:
 
 @dataclass(frozen=True, slots=True)
 class PruneTo:
+    """Drops at most ``max_batches``, in the order of the requests: the reply says how far."""
+
     requests: Sequence[tuple[Uuid, int, int]]
+    max_batches: int = DISKLESS_PRUNED_BATCHES_MAX
 
 
 @dataclass(frozen=True, slots=True)

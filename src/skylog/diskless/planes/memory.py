@@ -34,6 +34,7 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
+from skylog.diskless.planes.pruning import prune_in_steps
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import KafkaError
@@ -124,8 +125,11 @@ class MemoryPlane:
         return results
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
-        results: list[PruneResult] = self._write(ask.PruneTo(requests))
-        return results
+        async def step(part: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+            results: list[PruneResult] = self._write(ask.PruneTo(part))
+            return results
+
+        return await prune_in_steps(requests, step)
 
     async def pin_files(self, pins: Sequence[PinRequest]) -> list[KafkaError | None]:
         results: list[KafkaError | None] = self._write(ask.PinFiles(pins))

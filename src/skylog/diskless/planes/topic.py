@@ -38,6 +38,7 @@ from skylog.diskless.planes import pins_by_coordinator
 from skylog.diskless.planes.calls import all_done, outcomes_of
 from skylog.diskless.planes.coordinators import Coordinators
 from skylog.diskless.planes.handover import Handover
+from skylog.diskless.planes.pruning import prune_in_steps
 from skylog.diskless.rules import offsets
 from skylog.diskless.rules.commits import check_file
 from skylog.diskless.rules.pins import is_staged
@@ -312,7 +313,9 @@ class TopicPlane:
         )
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
-        return await self._submit_parts(requests, ask.PruneTo, PruneResult)
+        return await prune_in_steps(
+            requests, lambda part: self._submit_parts(part, ask.PruneTo, PruneResult)
+        )
 
     # Files
 

@@ -33,6 +33,8 @@ from skylog.diskless.planes.postgres import deletion, pins, ranges, reading
 from skylog.diskless.planes.postgres.commit import commit, lock_logs
 from skylog.diskless.planes.postgres.database import Database
 from skylog.diskless.planes.postgres.notify import HighWatermarkFeed
+from skylog.diskless.planes.postgres.pruning import prune
+from skylog.diskless.planes.pruning import prune_in_steps
 from skylog.diskless.rules import commits, offsets
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
@@ -258,26 +260,13 @@ class PostgresPlane:
         return RetentionResult(ErrorCode.NONE, 0, 0, oldest.log.log_start_offset)
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+        """In several transactions: a long one would block commits."""
         now_ms = self._clock.now_ms()
 
-        async def work(connection: Any) -> list[PruneResult]:
-            logs = await lock_logs(connection, [(r[0], r[1]) for r in requests])
-            results = []
-            for topic_id, partition, offset in requests:
-                log = logs.get((topic_id, partition))
-                if log is None:
-                    results.append(PruneResult(UNKNOWN))
-                    continue
-                if offset > log.high_watermark:
-                    results.append(PruneResult(ErrorCode.OFFSET_OUT_OF_RANGE))
-                    continue
-                moved = await deletion.drop_below(connection, (topic_id, partition), log, offset)
-                logs[topic_id, partition] = moved.log
-                await deletion.mark_free_files(connection, moved.file_ids, now_ms)
-                results.append(PruneResult(ErrorCode.NONE, moved.log.wal_start_offset))
-            return results
+        async def step(part: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+            return await self._database.change(lambda c: prune(c, part, now_ms))
 
-        return await self._database.change(work)
+        return await prune_in_steps(requests, step)
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
         return await self._database.read(
