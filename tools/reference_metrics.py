@@ -27,6 +27,7 @@ TITLES: Final = {
     "CleanerCollector": "Compaction (brokers)",
     "DisklessCollector": "Diskless topics (brokers)",
     "TieredCollector": "Tiered storage (brokers with remote.log.storage.system.enable)",
+    "ConsolidationCollector": "Consolidation of diskless topics (brokers, likewise)",
     "StoreCollector": "Object store (brokers)",
     "RoutingCollector": "Routing of clients (brokers)",
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import ProcessCollector
 
 from skylog.broker.observe.broker import BrokerCollector, CleanerCollector, RoutingCollector
+from skylog.broker.observe.consolidation import ConsolidationCollector
 from skylog.broker.observe.diskless import DisklessCollector
 from skylog.broker.observe.loop_lag import LoopLag
 from skylog.broker.observe.node import NativeCollector, QuorumCollector, RequestsCollector
@@ -65,4 +66,5 @@ def broker_collectors(
                 tiered.counts, tiered.reader, tiered.store_stats, lambda: configs.current.tiered
             )
         )
+        found.append(ConsolidationCollector(tiered.consolidating))
     return found

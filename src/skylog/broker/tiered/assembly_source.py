@@ -79,6 +79,8 @@ class AssemblySource:
         self._heard = -1
         # Since when there are records that are not remote.
         self._behind_since_ms = -1
+        # How far files were released.
+        self._released_end = -1
 
     # -- leadership ----------------------------------------------------------------------------
 
@@ -186,18 +188,30 @@ class AssemblySource:
     def learn(self, info: LogInfo) -> None:
         """What the coordinator said; answers may overtake each other, and no offset goes back."""
         known = self.info
+        start = max(info.log_start_offset, known.log_start_offset)
         self.info = info._replace(
-            log_start_offset=max(info.log_start_offset, known.log_start_offset),
+            log_start_offset=start,
             high_watermark=max(info.high_watermark, self._heard),
-            wal_start_offset=max(info.wal_start_offset, known.wal_start_offset),
+            wal_start_offset=max(info.wal_start_offset, known.wal_start_offset, start),
         )
         self._heard = self.info.high_watermark
-        if self._heard <= self.covered_end:
-            self._behind_since_ms = -1
-        elif self._behind_since_ms < 0:
+        if self._behind_since_ms < 0 and self._heard > self.covered_end:
             self._behind_since_ms = self._ports.clock.now_ms()
         if self._assembly is not None:
             self._ports.assembler.committed(self._assembly, self._heard)
+        if self.covered_end > self._released_end:
+            self._release()
+
+    def _release(self) -> None:
+        """Files of what is remote, or deleted, go."""
+        end = self._released_end = self.covered_end
+        if self._heard <= end:
+            self._behind_since_ms = -1
+        assembly = self._assembly
+        if assembly is not None:
+            self._ports.assembler.release(assembly, end)
+            if assembly.position < end or (assembly.position == end and assembly.open_bytes):
+                self._begin()
 
     async def refresh(self) -> None:
         """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
@@ -208,20 +222,13 @@ class AssemblySource:
 
     def pruned(self, wal_start_offset: int) -> None:
         """The coordinator has let go of what is below."""
-        start = max(wal_start_offset, self.info.wal_start_offset)
-        self.info = self.info._replace(wal_start_offset=start)
+        self.learn(self.info._replace(wal_start_offset=wal_start_offset))
 
     # -- what the assembler says ---------------------------------------------------------------
 
     def heard(self, log_start_offset: int, high_watermark: int) -> None:
-        info = self.info
-        start = max(log_start_offset, info.log_start_offset)
         self._heard = max(high_watermark, self._heard)
-        self.learn(
-            info._replace(
-                log_start_offset=start, wal_start_offset=max(start, info.wal_start_offset)
-            )
-        )
+        self.learn(self.info._replace(log_start_offset=log_start_offset))
 
     def was_cut(self) -> None:
         self._ports.rolled(self.partition)
@@ -276,13 +283,9 @@ class AssemblySource:
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._remote_end = remote_end
-        if self._heard <= self.covered_end:
-            self._behind_since_ms = -1
+        self._release()
         assembly = self._assembly
-        if assembly is None:
-            return
-        self._ports.assembler.release(assembly, self.covered_end)
-        if assembly.begins_at < self.covered_end:
+        if assembly is not None and assembly.begins_at < min(remote_end, highest_offset + 1):
             # An older leader's copy was finished after this one had begun.
             self._begin()
 

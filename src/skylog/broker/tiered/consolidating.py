@@ -80,7 +80,7 @@ class ConsolidatingPartitions:
         config = self._configs.log_config(topic.name)
         for index in tuple(indexes):
             state, key = topic.partitions[index], TopicIdPartition(topic.topic_id, index)
-            is_here = config.remote and state.writes_diskless and self._node_id in state.replicas
+            is_here = config.remote and state.is_pure and self._node_id in state.replicas
             if not is_here:
                 self._drop(key, deleted=False)
                 continue

@@ -289,13 +289,15 @@ class Assembler:
             return False
         if found.error in _NOT_THERE:
             # Deleted meanwhile, or pruned: by then another leader's segments have it.
-            one.owner.lost(f"{found.error.name} at offset {one.position}")
+            one.owner.heard(found.log_start_offset, found.high_watermark)
+            if not one.is_dropped:
+                one.owner.lost(f"{found.error.name} at offset {one.position}")
         elif found.error is not ErrorCode.NONE:
             self._failed(one, KafkaError(found.error))
         else:
             one.high_watermark = max(one.high_watermark, found.high_watermark)
             one.owner.heard(found.log_start_offset, found.high_watermark)
-            return bool(found.batches)
+            return bool(found.batches) and not one.is_dropped
         return False
 
     def _failed(self, one: Assembly, error: KafkaError) -> None:
