@@ -14,7 +14,7 @@ from skylog.broker.partitions.pure import TieredReading
 from skylog.broker.tiered.bulk_ranges import TieredRanges
 from skylog.broker.tiered.diskless_offsets import TieredOffsets
 from skylog.broker.tiered.diskless_reads import DisklessReads
-from skylog.broker.tiered.external_wal import PlaneWal
+from skylog.broker.tiered.external_batches import PlaneBatches
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
 from skylog.broker.tiered.prefixes import TieredPrefixes
 from skylog.broker.tiered.reads import RemoteReads
@@ -231,8 +231,8 @@ def _external(
     counts: TieredCounts,
 ) -> ExternalAssembly:
     engine = ports.diskless
-    wal = PlaneWal(engine.plane, engine.reader, engine.bulk.locating)
-    return ExternalAssembly(manager, logs, manager.runner, storage, wal, ports.system, counts)
+    batches = PlaneBatches(engine.plane, engine.reader, engine.bulk.locating)
+    return ExternalAssembly(manager, logs, manager.runner, storage, batches, ports.system, counts)
 
 
 def _metadata_topic(tiered: TieredSettings, ports: TieredPorts) -> ClusterMetadataTopic:

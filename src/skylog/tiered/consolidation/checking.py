@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skylog.log.checkpoints import EpochStart
     from skylog.objects.keys import ObjectKey
     from skylog.objects.store import Buffer
-    from skylog.tiered.consolidation.sampling import Sample, WalBatch
+    from skylog.tiered.consolidation.sampling import Sample, StoredBatch
     from skylog.tiered.segments import TopicIdPartition
     from skylog.tiered.storage import ObjectRemoteStorage
 
@@ -38,8 +38,8 @@ STORE_AWAY: Final = ErrorCode.KAFKA_STORAGE_ERROR
 NOT_THE_SEGMENT: Final = ErrorCode.INVALID_RECORD
 
 
-class WalReader(Protocol):
-    async def served(self, partition: TopicIdPartition, batch: WalBatch) -> Buffer | None:
+class BatchReader(Protocol):
+    async def served(self, partition: TopicIdPartition, batch: StoredBatch) -> Buffer | None:
         """The bytes of a batch as clients get them; None if it was deleted meanwhile.
         ``KafkaError``."""
         ...
@@ -50,7 +50,7 @@ class SegmentCheck:
     """Checks one segment at a time; ``KafkaError``: INVALID_RECORD if it is not the segment."""
 
     storage: ObjectRemoteStorage
-    wal: WalReader
+    batches: BatchReader
     executor: Executor
 
     async def run(
@@ -104,7 +104,7 @@ class SegmentCheck:
     async def _compare(self, segment: RemoteSegment, sample: Sample) -> None:
         key = self.storage.layout.log_key(segment)
         expected, stored = await asyncio.gather(
-            self.wal.served(segment.partition, sample.batch),
+            self.batches.served(segment.partition, sample.batch),
             self._get(key, sample.position, sample.end),
         )
         if expected is not None and stored != expected:

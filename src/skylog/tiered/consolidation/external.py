@@ -20,7 +20,7 @@ from skylog.kernel.limits import (
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
 from skylog.objects.store import ObjectError
-from skylog.tiered.consolidation.checking import NOT_THE_SEGMENT, SegmentCheck, WalReader
+from skylog.tiered.consolidation.checking import NOT_THE_SEGMENT, BatchReader, SegmentCheck
 from skylog.tiered.consolidation.grants import Asked, GrantStage, gone
 from skylog.tiered.consolidation.leases import (
     Leases,
@@ -30,7 +30,7 @@ from skylog.tiered.consolidation.leases import (
     SegmentGrants,
     refused,
 )
-from skylog.tiered.consolidation.sampling import Outline, Outlining, WalBatch
+from skylog.tiered.consolidation.sampling import Outline, Outlining, StoredBatch
 from skylog.tiered.copying import Saga, Stage, copying, epochs_within
 from skylog.tiered.segments import IndexType, RemoteSegment, SegmentState
 
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 _log = get_logger("tiered.external")
 
 
-class WalPage(NamedTuple):
-    batches: Sequence[WalBatch]
+class BatchPage(NamedTuple):
+    batches: Sequence[StoredBatch]
     next_offset: int
 
 
-class Wal(WalReader, Protocol):
-    async def located(self, partition: TopicIdPartition, start: int, end: int) -> WalPage:
+class BatchSource(BatchReader, Protocol):
+    async def located(self, partition: TopicIdPartition, start: int, end: int) -> BatchPage:
         """The batches from ``start`` on, up to ``end`` (exclusive); ``KafkaError``, such as
         OFFSET_OUT_OF_RANGE above the high watermark."""
         ...
@@ -103,17 +103,17 @@ class ExternalAssembly:
         logs: RemoteLogs,
         runner: SagaRunner,
         storage: ObjectRemoteStorage,
-        wal: Wal,
+        batches: BatchSource,
         system: System,
         counts: TieredCounts,
     ) -> None:
         self._leases = Leases(led, logs, system.clock)
         self._runner = runner
         self._storage = storage
-        self._wal = wal
+        self._batches = batches
         self._system = system
         self._counts = counts
-        self._check = SegmentCheck(storage, wal, system.executor)
+        self._check = SegmentCheck(storage, batches, system.executor)
         self._checks = asyncio.Semaphore(EXTERNAL_CHECKS_AT_ONCE_MAX)
         self._tasks: dict[Uuid, asyncio.Task[None]] = {}
 
@@ -202,7 +202,7 @@ class ExternalAssembly:
         """What the WAL has of a segment."""
         outlining, end = Outlining(asked, self._system.rng), asked.end_offset + 1
         while outlining.next_offset < end:
-            page = await self._wal.located(partition, outlining.next_offset, end)
+            page = await self._batches.located(partition, outlining.next_offset, end)
             if not page.batches:
                 raise refused(f"the WAL has no batch with offset {outlining.next_offset}")
             outlining.add(page.batches)

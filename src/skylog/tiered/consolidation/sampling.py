@@ -22,7 +22,7 @@ DRAWN: Final = 16
 SAMPLES_MAX: Final = DRAWN + 2
 
 
-class WalBatch(NamedTuple):
+class StoredBatch(NamedTuple):
     """A batch in a WAL object, or adjacent ones; ``place`` is for whoever reads it."""
 
     base_offset: int
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
     """A batch, and where its bytes are in the log of the segment."""
 
     position: int
-    batch: WalBatch
+    batch: StoredBatch
 
     @property
     def end(self) -> int:
@@ -71,7 +71,7 @@ class Outlining:
         self._drawn: list[Sample] = []
         self._count = 0
 
-    def add(self, batches: Iterable[WalBatch]) -> None:
+    def add(self, batches: Iterable[StoredBatch]) -> None:
         """The next ones; INVALID_REQUEST if they are no segment."""
         for batch in batches:
             if self._first is None:

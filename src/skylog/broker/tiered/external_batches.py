@@ -9,8 +9,8 @@ from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.bulk import RangeRequest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import BULK_LOCATED_BATCHES_MAX
-from skylog.tiered.consolidation.external import WalPage
-from skylog.tiered.consolidation.sampling import WalBatch
+from skylog.tiered.consolidation.external import BatchPage
+from skylog.tiered.consolidation.sampling import StoredBatch
 
 if TYPE_CHECKING:
     from skylog.diskless.plane import ControlPlane
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from skylog.tiered.segments import TopicIdPartition
 
 
-class PlaneWal:
-    """Fills ``tiered.consolidation.external.Wal``. ``looks`` bounds the lookups of bulk readers."""
+class PlaneBatches:
+    """Fills ``tiered.consolidation.external.BatchSource``. ``looks``: as many lookups of bulk
+    readers as there may be at once."""
 
     def __init__(
         self, plane: ControlPlane, reader: DisklessReader, looks: asyncio.Semaphore
@@ -28,16 +29,16 @@ class PlaneWal:
         self._reader = reader
         self._looks = looks
 
-    async def located(self, partition: TopicIdPartition, start: int, end: int) -> WalPage:
+    async def located(self, partition: TopicIdPartition, start: int, end: int) -> BatchPage:
         request = RangeRequest(*partition, start, end)
         async with self._looks:
             (found,) = await self._plane.locate_batches([request], BULK_LOCATED_BATCHES_MAX)
         if found.error is not ErrorCode.NONE:
             what = f"offsets {start} to {end - 1}; the high watermark is {found.high_watermark}"
             raise KafkaError(found.error, what)
-        return WalPage([_batch(one) for one in found.batches], found.next_offset)
+        return BatchPage([_batch(one) for one in found.batches], found.next_offset)
 
-    async def served(self, partition: TopicIdPartition, batch: WalBatch) -> bytearray | None:
+    async def served(self, partition: TopicIdPartition, batch: StoredBatch) -> bytearray | None:
         try:
             return await self._reader.read_batch(cast(BatchCoordinate, batch.place))
         except KafkaError:
@@ -48,8 +49,8 @@ class PlaneWal:
             raise
 
 
-def _batch(found: BatchCoordinate) -> WalBatch:
+def _batch(found: BatchCoordinate) -> StoredBatch:
     stamp = found.stamp
-    return WalBatch(
+    return StoredBatch(
         stamp.base_offset, stamp.last_offset, found.extent.byte_size, stamp.timestamp, found
     )
