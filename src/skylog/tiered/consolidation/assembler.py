@@ -196,25 +196,31 @@ class Assembler:
         await self._on_disk(partial(remove_leftovers, self._directory))
         while True:
             self._work.clear()
+            try:
+                await self.work()
+            except Exception:  # noqa: BLE001 - whatever it is, the next turn may do better
+                _log.exception("round failed")
+                self._round_at = self._clock.monotonic() + RETRY_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._idle_seconds):
+                    await self._work.wait()
+
+    async def work(self) -> None:
+        """Do all that is due now."""
+        while True:
             now = self._clock.monotonic()
             for assembly in self._agenda.take_due(now):
                 self._look(assembly)
-            if self._removals or self._cuts or (self._moved and now >= self._round_at):
-                try:
-                    await self._turn()
-                except Exception:  # noqa: BLE001 - whatever it is, the next turn may do better
-                    _log.exception("round failed")
-                    self._round_at = self._clock.monotonic() + RETRY_SECONDS
-                continue
-            await self._wait()
+            if not (self._removals or self._cuts or (self._moved and now >= self._round_at)):
+                return
+            await self._turn()
 
-    async def _wait(self) -> None:
+    @property
+    def _idle_seconds(self) -> float | None:
+        """Until something is due; None: not before something happens."""
         times = [self._agenda.next_at, self._round_at if self._moved else None]
         known = [at for at in times if at is not None]
-        wait = max(min(known) - self._clock.monotonic(), 0) if known else None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._work.wait()
+        return max(min(known) - self._clock.monotonic(), 0) if known else None
 
     def _look(self, assembly: Assembly) -> None:
         """Its time has come: to be cut, or to be read again."""
@@ -310,18 +316,20 @@ class Assembler:
 
     async def _take(self, step: Step) -> bool:
         """Read and append; False if the disk takes no more."""
-        began, is_written = self.stage.begin(), True
+        began = self.stage.begin()
+        fault: OSError | None = None
         for one, appended, why in await self._taker.take(step):
             if one.is_dropped:
                 continue
             if appended is not None:
-                is_written = self._appended(one, appended) and is_written
+                fault = self._appended(one, appended) or fault
             elif why is not None:
                 self._failed(one, why)
-        if is_written:
+        if fault is None:
             self.stage.succeeded(began)
             return True
         self.stage.failed(began)
+        self._disk_failed(fault)
         # The disk is full or broken. What is there stays, and the largest goes to the store.
         self._round_at = self._clock.monotonic() + DISK_RETRY_SECONDS
         largest = max(self._all, key=lambda one: one.open_bytes, default=None)
@@ -329,8 +337,8 @@ class Assembler:
             self._cuts[largest] = None
         return False
 
-    def _appended(self, one: Assembly, done: Appended) -> bool:
-        """False if the disk failed."""
+    def _appended(self, one: Assembly, done: Appended) -> OSError | None:
+        """What is wrong with the disk."""
         for part in done.cut:
             self._closed(one, part)
         self.stats.bytes += self._count(one)
@@ -338,11 +346,10 @@ class Assembler:
         if done.error is None:
             one.failures = 0
         elif isinstance(done.error, OSError):
-            self._disk_failed(done.error)
-            return False
+            return done.error
         else:
             one.owner.lost(str(done.error))
-        return True
+        return None
 
     # -- cuts ----------------------------------------------------------------------------------
 
