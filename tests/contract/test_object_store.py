@@ -21,6 +21,8 @@ from skylog.objects.metered import MeteredStore
 from skylog.objects.open import open_store
 from skylog.objects.retrying import RetryingStore
 from skylog.objects.store import (
+    Buffer,
+    CheckedFile,
     Exists,
     NotFound,
     ObjectError,
@@ -407,6 +409,56 @@ async def test_a_source_that_cannot_be_read_is_refused_and_is_not_a_missing_obje
         await store.put_file(key, [before, tmp_path / "nothing"], len(before) + 1)
     assert raised.value.kind is Outcome.REFUSED
     assert not isinstance(raised.value, NotFound)
+    assert await listed(store) == []
+
+
+class Refuses:
+    """Looks at a file, and refuses it at its ``at``-th byte or at its end."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+        self.seen = b""
+
+    def take(self, piece: Buffer) -> None:
+        self.seen += piece
+        if len(self.seen) > self._left:
+            raise ObjectError("not what it should be", Outcome.REFUSED)
+
+    def end(self) -> None:
+        if len(self.seen) == self._left:
+            raise ObjectError("not what it should be", Outcome.REFUSED)
+
+
+@pytest.mark.parametrize("size", [0, 1, PART + 1])
+async def test_a_checked_file_is_looked_at_while_it_is_put(
+    store: ObjectStore, tmp_path: Path, size: int
+) -> None:
+    data = random.Random(size).randbytes(size)
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+    checks: list[Refuses] = []
+
+    def check() -> Refuses:
+        checks.append(Refuses(size + 1))
+        return checks[-1]
+
+    key = fresh()
+    for _ in range(2):
+        await store.put_file(key, [b"head", CheckedFile(path, check)], size + 4)
+        assert await store.get(key) == b"head" + data
+    assert [one.seen for one in checks] == [data] * 2
+
+
+@pytest.mark.parametrize("at", [0, PART, PART + 1], ids=["at once", "on the way", "at its end"])
+async def test_a_file_that_its_check_refuses_is_not_put(
+    store: ObjectStore, tmp_path: Path, at: int
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(PART + 1))
+    key = fresh()
+    with pytest.raises(ObjectError, match="not what it should be") as raised:
+        await store.put_file(key, [CheckedFile(path, lambda: Refuses(at))], PART + 1)
+    assert raised.value.kind is Outcome.REFUSED
     assert await listed(store) == []
 
 

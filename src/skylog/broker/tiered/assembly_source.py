@@ -6,6 +6,7 @@ what a classic replica has on its disk: it begins at the WAL start.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,6 +16,7 @@ from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.log.epochs import LeaderEpochs
+from skylog.tiered.consolidation.assembler import PASSING
 from skylog.tiered.copying import epoch_checkpoint
 from skylog.tiered.ports import SegmentFiles
 from skylog.tiered.retention import Limits
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 _log = get_logger("tiered.consolidation")
 NOT_LEADING: Final = -1
 AGAIN_SECONDS: Final = 1.0
+# A topic that was just created is not known to its coordinator at once.
+ATTEMPTS: Final = 20
+ATTEMPT_SECONDS: Final = 0.1
 # All batches of diskless partitions are of one epoch, whoever leads.
 _EPOCHS: Final = LeaderEpochs(((SERVED_EPOCH, 0),))
 
@@ -215,10 +220,14 @@ class AssemblySource:
 
     async def refresh(self) -> None:
         """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
-        (info,) = await self._ports.plane.log_info([self.partition])
-        if info.error is not ErrorCode.NONE:
-            raise KafkaError(info.error)
-        self.learn(info)
+        for left in reversed(range(ATTEMPTS)):
+            (info,) = await self._ports.plane.log_info([self.partition])
+            if info.error is ErrorCode.NONE:
+                self.learn(info)
+                return
+            if not left or info.error not in PASSING:
+                raise KafkaError(info.error)
+            await asyncio.sleep(ATTEMPT_SECONDS)
 
     def pruned(self, wal_start_offset: int) -> None:
         """The coordinator has let go of what is below."""

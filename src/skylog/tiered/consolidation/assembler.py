@@ -48,7 +48,7 @@ RETRY_SECONDS_MAX: Final = 30.0
 # After an error of the disk.
 DISK_RETRY_SECONDS: Final = 10.0
 # A partition that is being created, or whose coordinator moves.
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_COORDINATOR,
@@ -308,7 +308,7 @@ class Assembler:
 
     def _failed(self, one: Assembly, error: KafkaError) -> None:
         """Neither the plane nor the bucket is worth losing what is here."""
-        if error.code not in _PASSING:
+        if error.code not in PASSING:
             self.stage.failed(self.stage.begin())
             _log.warning("partition not put together", partition=one.name, why=str(error))
         self._rest(one, min(RETRY_SECONDS * 2**one.failures, RETRY_SECONDS_MAX))
