@@ -155,7 +155,7 @@ def test_partitions_share_the_reads_of_their_objects(broker: Broker, client: Cli
     alter(client, topic, remote_storage_enable="true")
     sources = [source_of(broker, topic, index) for index in range(partitions)]
     until(lambda: all(source.assembled_end == commits for source in sources))
-    assert objects.gets + objects.gets_at_once - before <= 1.1 * commits  # ENG-47
+    assert objects.gets + objects.gets_at_once - before <= 1.1 * commits
 
 
 def test_a_file_that_changes_on_the_disk_is_not_copied(broker: Broker, client: Client) -> None:
@@ -204,7 +204,6 @@ def test_what_is_deleted_before_it_is_copied_leaves_no_file(broker: Broker, clie
 
 
 def test_acks_do_not_wait_for_a_store_that_takes_no_segment(broker: Broker, client: Client) -> None:
-    """ENG-46"""
     topic = "unstored"
     client.create(topic, 1, CONSOLIDATING)
     storage = tiered(broker).storage

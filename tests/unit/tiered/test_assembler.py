@@ -203,7 +203,6 @@ async def test_segments_are_cut_by_their_size_and_have_the_bytes_of_the_batches(
 
 
 async def test_an_object_is_read_once_for_all_partitions(world: World) -> None:
-    """ENG: at most 1.1 reads of each WAL object."""
     ones = [world.lead(index) for index in range(50)]
     for _ in range(20):
         world.wal.commit(*(one.key for one in ones))
