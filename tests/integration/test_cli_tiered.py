@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from skylog.testing import Broker
+from tests.integration.broker_client import Client
 from tests.integration.cli_support import Cli, invoke
+from tests.integration.consolidation_support import (
+    CONSOLIDATING,
+    PER_SEGMENT,
+    consolidating_broker,
+    fill,
+    until_pruned,
+)
 from tests.waiting import until
 
 SETTINGS = {
@@ -67,6 +75,31 @@ def test_what_is_where(cli: Cli) -> None:
     assert "█" in shown and "!" not in shown
     refused = cli.run("tiered", "segments", TOPIC, "-p", "7")
     assert refused.exit_code == 1 and "has no partition 7" in refused.stderr
+
+
+def test_what_is_where_of_a_diskless_topic() -> None:
+    end = 3 * PER_SEGMENT + 2
+    with consolidating_broker() as broker, Client(broker.bootstrap) as client:
+        cli = Cli(broker)
+        client.create("orders", configs=dict(CONSOLIDATING))
+        fill(client, "orders", 0, end)
+        until_pruned(client, "orders", 3 * PER_SEGMENT)
+        (row,) = cli.json("tiered", "regions", "orders")
+        assert row["wal_start_offset"] == 3 * PER_SEGMENT and row["holes"] == []
+        assert (row["log_start_offset"], row["end_offset"]) == (0, end)
+        assert row["remote_segments"] == 3
+        assert row["bar"] == "█" * 3 * PER_SEGMENT + "░" * 2
+        assert "WAL START" in cli.ok("tiered", "regions", "orders")
+        segments = cli.json("tiered", "segments", "orders")
+        assert [one["start_offset"] for one in segments] == [0, PER_SEGMENT, 2 * PER_SEGMENT]
+        about = cli.json("diskless", "describe", "orders")
+        assert about["consolidation"] == "broker"
+        (described,) = about["partitions"]
+        assert described["tiered_end_offset"] == described["wal_start_offset"] == 3 * PER_SEGMENT
+        assert described["lag"] == 2 and described["segments"] == 3
+        assert described["tiered_bytes"] == row["remote_bytes"] > 0
+        shown = cli.run("diskless", "describe", "orders")
+        assert "consolidated by its leaders" in shown.stderr
 
 
 def test_a_topic_that_is_not_remote_is_told_as_such(cli: Cli) -> None:

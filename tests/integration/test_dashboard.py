@@ -29,7 +29,10 @@ ROWS = {
         *("Local segments", "Coordinators", "Cleaner, orphans, backup", "Errors"),
     ],
     "replication": ["Partitions", "In-sync replicas", "Followers"],
-    "tiered": ["Copy", "Remote data", "Remote reads", "Deletion", "Errors"],
+    "tiered": [
+        *("Copy", "Consolidation of diskless topics", "Remote data", "Remote reads"),
+        *("Deletion", "Errors"),
+    ],
 }
 
 

@@ -54,7 +54,7 @@ def create(broker: Broker, name: str, **configs: str) -> AdminClient:
 
 
 def test_retention_deletion_and_orphans_end_in_an_empty_bucket() -> None:
-    # DC-50, DC-52, DC-53, ENG-48
+    # DC-50, DC-52, DC-53, ENG-48 partly: until retention removes it
     with Broker(SETTINGS) as broker:
         create(broker, "short", **{"retention.ms": "1"})
         admin = create(broker, "deleted")

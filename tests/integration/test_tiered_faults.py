@@ -124,6 +124,7 @@ def all_finished(cluster: Cluster, topic: str) -> bool:
 
 
 def test_leaders_die_while_their_segments_are_copied(cluster: Cluster) -> None:
+    # ENG-48 partly: a classic topic; diskless ones are in test_consolidation_*
     create_tiered(cluster, "killed", min_insync_replicas="2")
     written: list[bytes] = []
     with looping(cluster, "killed"):
