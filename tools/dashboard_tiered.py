@@ -8,12 +8,31 @@ from dashboard_panels import Board, Panel, gauge, quantiles, rate, rates, totals
 
 TOPICS: Final = "kafka_server_brokertopicmetrics"
 OURS: Final = "skylog_tiered"
-STAGES: Final = ("copy", "expire", "remote-read", "orphans")
+CONSOLIDATION: Final = "skylog_consolidation"
+STAGES: Final = ("copy", "expire", "remote-read", "prune", "orphans")
 
 
 def by_topic(unit: str, title: str, metric: str, text: str = "") -> Panel:
     query = ("{{topic}}", f"sum by (topic) ({TOPICS}_{metric}{{$of}})")
     return Panel(title, unit, (query,), text)
+
+
+def lag(unit: str, title: str, metric: str, text: str = "") -> Panel:
+    query = ("{{topic}}", f"sum by (topic) ({CONSOLIDATION}_lag_{metric}{{$of}})")
+    return Panel(title, unit, (query,), text)
+
+
+def oldest() -> Panel:
+    """Of all partitions of a topic, each at its leader."""
+    query = ("{{topic}}", f"max by (topic) ({CONSOLIDATION}_lag_seconds{{$of}})")
+    text = "Grows up to segment.ms where segments are seldom full."
+    return Panel("Age of the oldest record that is only in the WAL", "s", (query,), text)
+
+
+def since_assembly() -> Panel:
+    chosen = f'{CONSOLIDATION}_last_success_age_seconds{{$of, stage="assemble"}}'
+    text = "Grows also while nothing is produced."
+    return Panel("Since the last assembly", "s", (("{{instance}}", chosen),), text)
 
 
 def segment_size() -> Panel:
@@ -53,6 +72,25 @@ ROWS: Final = {
             "kafka_server_remotelogmanager_remote_copy_throttle_time_avg",
         ),
         ages(),
+    ),
+    "Consolidation of diskless topics": (
+        oldest(),
+        lag("short", "Records that are only in the WAL", "records"),
+        lag("bytes", "Bytes that are only in the WAL", "bytes"),
+        rates("Bps", "Bytes put together", bytes=f"{CONSOLIDATION}_assembled_bytes_total"),
+        gauge("bytes", "Disk space of segments to be copied", f"{CONSOLIDATION}_disk_bytes"),
+        since_assembly(),
+        rates(
+            "cps",
+            "Segments put together",
+            all=f"{CONSOLIDATION}_segments_total",
+            cut_early_for_disk_space=f"{CONSOLIDATION}_segments_cut_early_total",
+        ),
+        seconds("Duration of a prune", "prune"),
+        gauge(
+            *("short", "Partitions whose WAL is kept, for a segment is not whole"),
+            f"{OURS}_prunes_refused",
+        ),
     ),
     "Remote data": (
         by_topic("bytes", "Remote bytes", "remotelogsizebytes"),
@@ -95,6 +133,8 @@ ROWS: Final = {
             "Each of these needs somebody to look: skylog tiered verify.",
             holes=f"{OURS}_holes_total",
             corrupt=f"{OURS}_corrupt_total",
+            spoiled_on_disk=f"{CONSOLIDATION}_spoiled_total",
+            disk_errors=f"{CONSOLIDATION}_disk_errors_total",
         ),
         rates(
             "cps",
