@@ -100,11 +100,9 @@ def _run(
     plan: Plan, partitions: int, configs: Mapping[str, str], settings: Mapping[str, str]
 ) -> Run:
     """A node of its own, so that no run consolidates what another one left."""
-    given = {**SETTINGS, **settings}
-    with Skylog(given, put_ms=0) as cluster:
-        size = str(segment_bytes(plan, partitions))
-        topics = clients.Topics(cluster.bootstrap)
-        topics.create(["load"], partitions, **DISKLESS, **configs, **{"segment.bytes": size})
+    with Skylog({**SETTINGS, **settings}, put_ms=0) as cluster:
+        given = {**DISKLESS, **configs, "segment.bytes": str(segment_bytes(plan, partitions))}
+        clients.Topics(cluster.bootstrap).create(["load"], partitions, **given)
         os.sync()
         await_idle(cluster.pid)
         before, cpu = metrics(cluster), usage(cluster.pid).cpu_seconds
