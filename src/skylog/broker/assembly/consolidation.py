@@ -48,6 +48,7 @@ def open_consolidation(
         ProducerSnapshots(logs, storage, files, system),
         system.clock,
         manager.rolled,
+        manager.start_moved,
     )
     node_id = settings.node.node_id
     return ConsolidatingPartitions(node_id, logs, manager, ports.configs, shared)

@@ -29,9 +29,7 @@ def start_prune(
     """Let go of WAL batches that remote segments have, while ``backup`` of this node succeeds."""
     settings, plane = services.settings.tiered, services.diskless.plane
     delay_ms = settings.prune_delay_ms
-    pruner = CoordinatorPruner(
-        tiered.consolidating, plane, tiered.manager, backup=backup, delay_ms=delay_ms
-    )
+    pruner = CoordinatorPruner(tiered.consolidating, plane, backup=backup, delay_ms=delay_ms)
     prune = PrunePass(
         tiered.logs,
         pruner,

@@ -62,6 +62,8 @@ class AssemblyPorts:
     clock: Clock
     # There is a segment to copy.
     rolled: Callable[[TopicIdPartition], None]
+    # Expiry has something to look at: segments below the log start, or a tiered-only part.
+    start_moved: Callable[[TopicIdPartition], None]
 
 
 class AssemblySource:
@@ -206,6 +208,10 @@ class AssemblySource:
             self._ports.assembler.committed(self._assembly, self._heard)
         if self.covered_end > self._released_end:
             self._release()
+        starts = known.log_start_offset, known.wal_start_offset
+        if (start, self.info.wal_start_offset) != starts:
+            # Whoever told of it: nobody else wakes expiry in a partition without traffic.
+            self._ports.start_moved(self.partition)
 
     def _release(self) -> None:
         """Files of what is remote, or deleted, go."""

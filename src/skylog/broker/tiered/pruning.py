@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from skylog.broker.tiered.consolidating import ConsolidatingPartitions
     from skylog.diskless.plane import ControlPlane, LogInfo
     from skylog.kernel.stages import Stage
-    from skylog.tiered.manager import RemoteLogManager
     from skylog.tiered.segments import TopicIdPartition
 
 
@@ -25,7 +24,6 @@ class CoordinatorPruner:
         self,
         partitions: ConsolidatingPartitions,
         plane: ControlPlane,
-        manager: RemoteLogManager,
         *,
         backup: Stage | None,
         delay_ms: int,
@@ -33,7 +31,6 @@ class CoordinatorPruner:
         """``backup`` of this node; None if it makes none."""
         self._partitions = partitions
         self._plane = plane
-        self._manager = manager
         self._backup = backup
         self._delay = delay_ms / 1000
 
@@ -63,14 +60,10 @@ class CoordinatorPruner:
             if source is not None and result.error is ErrorCode.NONE:
                 # From now on expiry may have to see to retention.
                 source.pruned(result.wal_start_offset)
-                self._manager.start_moved(partition)
         return [result.error for result in results]
 
     def _learnt(self, partition: TopicIdPartition, info: LogInfo) -> Extent:
         source = self._partitions.get(partition)
         if source is not None:
-            start = source.log_start_offset
             source.learn(info)
-            if source.log_start_offset > start:
-                self._manager.start_moved(partition)
         return Extent(info.wal_start_offset, info.high_watermark)
