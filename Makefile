@@ -77,6 +77,7 @@ sim: setup ## Simulate histories of the state machines beyond those in the suite
 	$(BIN)/python -m sim.quorum --seeds $$((400 * $(SEEDS)))
 	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
 	$(BIN)/python -m sim.tiered --seeds $$((2000 * $(SEEDS)))
+	$(BIN)/python -m sim.consolidation --seeds $$((1000 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
 

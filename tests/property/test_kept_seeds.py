@@ -10,12 +10,14 @@ from typing import Any
 import hypothesis
 import pytest
 
+import sim.consolidation.__main__ as consolidation
 import sim.quorum.__main__ as quorum
 import sim.replication.__main__ as replication
 import sim.tiered.__main__ as tiered
 from tests.property.kept_seeds import Kept, kept, parse
 
 SIMULATIONS = {
+    "sim.consolidation": consolidation.play,
     "sim.quorum": quorum.play,
     "sim.replication": replication.play,
     "sim.tiered": tiered.play,

@@ -1,0 +1,1 @@
+"""A consolidating partition: assembled from the WAL, copied, pruned, expired, under faults."""
