@@ -12,9 +12,8 @@ from typing import Annotated
 
 import typer
 
-from skylog.cli import spark_copy, spark_epochs, spark_table
+from skylog.cli import spark_copy, spark_epochs, spark_segments, spark_table
 from skylog.cli.command_tree import examples, new_app
-from skylog.cli.errors import counted
 from skylog.cli.options import Bootstrap, ClientConfig, Json
 from skylog.cli.output import print_json, print_table, say
 from skylog.cli.spark_session import Master, Storage, job_cluster, session
@@ -33,44 +32,7 @@ def submit_file() -> None:
     sys.stdout.write(f"{Path(__file__).resolve()}\n")
 
 
-@app.command(
-    epilog=examples(
-        "skylog spark segments orders --to ./segments",
-        "skylog spark segments orders --to s3://bucket/segments --master spark://host:7077",
-    )
-)
-def segments(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A diskless topic.")],
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="A directory or a bucket.")],
-    bootstrap: Bootstrap = None,
-    client_config: ClientConfig = None,
-    storage: Storage = None,
-    master: Master = None,
-    segment_bytes: Annotated[
-        int, typer.Option(min=1 << 16, max=(1 << 31) - 1, help="Approximate size of a segment.")
-    ] = 128 * 1024 * 1024,
-    tail: Annotated[
-        bool, typer.Option("--tail", help="Include the last batches, which do not fill a segment.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Assemble a diskless topic's batches into segments of Kafka's format, with indexes.
-
-    A second run adds what is new. Files are written atomically.
-    """
-    cluster = job_cluster(bootstrap, client_config, storage)
-    with session("segments", master) as spark:
-        from skylog.spark.jobs import segments as job  # noqa: PLC0415 - loads Spark
-
-        done = job.run(spark, job.SegmentsJob(cluster, topic, to, segment_bytes, tail))
-    if json:
-        print_json(
-            {"segments": done.segments, "bytes": done.bytes, "next_offsets": done.next_offsets}
-        )
-        return
-    say(f"{counted(done.segments, 'segment')} of {done.bytes:,} bytes in {to}")
-    if not done.segments and not tail:
-        say("the last batches do not fill a segment yet; --tail includes them")
+app.command(epilog=spark_segments.EXAMPLES)(spark_segments.segments)
 
 
 @app.command(
