@@ -43,7 +43,7 @@ class TieredReads:
     ) -> list[EncodedBatch]:
         """The batches of a location; CORRUPT_MESSAGE, ConfigError, or an error of the store."""
         segment, layout = _segment(split, location)
-        storage = self._storage(url or "", layout)
+        storage = self.storage(url or "", layout)
         start, end = location.byte_offset, location.byte_offset + location.byte_size
         data: Buffer | None = storage.fetch_now(segment, start, end)
         if data is None:
@@ -55,7 +55,8 @@ class TieredReads:
         for storage in self._storages.values():
             await storage.close()
 
-    def _storage(self, url: str, layout: Layout) -> ObjectRemoteStorage:
+    def storage(self, url: str, layout: Layout) -> ObjectRemoteStorage:
+        """The segments at the address that a broker returned."""
         known = self._storages.get((url, layout))
         if known is None:
             known = ObjectRemoteStorage(self._open_store(url), layout, self._executor)
@@ -93,8 +94,13 @@ def _segment(split: Split, location: BatchLocation) -> tuple[RemoteSegment, Layo
         epochs=((0, name.start_offset),),
         size=location.segment_size,
     )
-    is_local = location.object_key.startswith(f"{LOCAL_TIERED_ROOT}/")
-    return segment, LocalTieredLayout() if is_local else AivenLayout()
+    return segment, layout_of(location.object_key)
+
+
+def layout_of(key: str) -> Layout:
+    """The layout that has such keys."""
+    is_local = key.startswith(f"{LOCAL_TIERED_ROOT}/")
+    return LocalTieredLayout() if is_local else AivenLayout()
 
 
 def _refused(split: Split, location: BatchLocation, why: str) -> KafkaError:

@@ -159,9 +159,19 @@ def batches(
 
 
 async def _located(
-    cluster: Cluster, topic: TopicInfo, partition: int, start: int | None, limit: int
+    cluster: Cluster,
+    topic: TopicInfo,
+    partition: int,
+    start: int | None,
+    limit: int,
+    *,
+    wal_only: bool = False,
 ) -> list[BatchLocation]:
-    from skylog.client.bulk import Split, locate_batches  # noqa: PLC0415 - not needed for --help
+    from skylog.client.bulk import (  # noqa: PLC0415 - not needed for --help
+        Regions,
+        Split,
+        locate_batches,
+    )
 
     key = TopicPartition(topic.name, partition)
     first = (await offsets_at(cluster, [key], EARLIEST))[key]
@@ -172,7 +182,11 @@ async def _located(
     found: list[BatchLocation] = []
     while True:  # ask at least once: reports a topic that is not diskless
         located = await locate_batches(
-            cluster, split, start_offset=start, max_batches=limit - len(found)
+            cluster,
+            split,
+            start_offset=start,
+            max_batches=limit - len(found),
+            regions=Regions.WAL if wal_only else Regions.ALL,
         )
         found += located.batches
         if len(found) >= limit or not start < located.next_offset < end:
@@ -181,12 +195,12 @@ async def _located(
 
 
 async def keys_of(cluster: Cluster, topic: str) -> set[str]:
-    """The objects with batches of a topic."""
+    """The WAL objects with batches of a topic."""
     found = await require_topic(cluster, topic)
     return {
         batch.object_key
         for index in found.partitions
-        for batch in await _located(cluster, found, index, None, _ALL)
+        for batch in await _located(cluster, found, index, None, _ALL, wal_only=True)
     }
 
 

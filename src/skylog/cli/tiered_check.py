@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from skylog.tiered.orphans import KnownSegments, OrphanReport
     from skylog.tiered.segments import RemoteSegment, TopicIdPartition
     from skylog.tiered.storage import ObjectRemoteStorage
-    from skylog.wire.messages.describe_remote_log_response import DescribedRemoteSegment
 
 _PROBLEM_COLUMNS: Final = {
     "topic": "TOPIC",
@@ -117,7 +115,8 @@ async def _verify_partition(
     rows: list[dict[str, Any]],
     looked_at: dict[str, int],
 ) -> None:
-    from skylog.tiered.verify import gaps, verify_partition  # noqa: PLC0415 - not needed for --help
+    from skylog.tiered.described import finished_segments  # noqa: PLC0415 - not needed for --help
+    from skylog.tiered.verify import gaps, verify_partition  # noqa: PLC0415
 
     key = TopicPartition(topic.name, index)
     segments = await finished_segments(cluster, topic, index)
@@ -280,33 +279,3 @@ async def remote_topics(cluster: Cluster) -> list[TopicInfo]:
         if any(entry.value == "true" for entry in entries):
             found.append(topic)
     return found
-
-
-async def finished_segments(cluster: Cluster, topic: TopicInfo, index: int) -> list[RemoteSegment]:
-    described = await Admin(cluster).tiered.segments(topic, index, finished_only=True)
-    return [remote_segment(topic, index, one) for one in described]
-
-
-def remote_segment(topic: TopicInfo, index: int, one: DescribedRemoteSegment) -> RemoteSegment:
-    from skylog.tiered.segments import (  # noqa: PLC0415 - not needed for --help
-        RemoteSegment,
-        SegmentState,
-        TopicIdPartition,
-    )
-
-    epochs: Sequence[Any] = one.segment_leader_epochs
-    return RemoteSegment(
-        topic=topic.name,
-        partition=TopicIdPartition(topic.topic_id, index),
-        id=one.segment_id,
-        start_offset=one.start_offset,
-        end_offset=one.end_offset,
-        broker_id=one.broker_id,
-        max_timestamp_ms=one.max_timestamp_ms,
-        event_timestamp_ms=one.event_timestamp_ms,
-        epochs=tuple((entry.leader_epoch, entry.offset) for entry in epochs),
-        size=one.segment_size_in_bytes,
-        state=SegmentState(one.remote_log_segment_state),
-        custom_metadata=one.custom_metadata,
-        txn_index_empty=one.txn_index_empty,
-    )

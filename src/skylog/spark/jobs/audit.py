@@ -1,4 +1,5 @@
-"""Audit: every committed batch is intact in the bucket, which contains nothing else.
+"""Audit: every committed batch is intact in the bucket, in its WAL or in tiered segments, and the
+WAL contains nothing else.
 
 Executors locate the batches of their splits, read and check their bytes; the driver compares the
 listing of the bucket with the files that the coordinators know. The cluster is in use meanwhile:
@@ -19,7 +20,7 @@ from skylog.bulk.files import Pair, Verdict, judged
 from skylog.bulk.process import this_process
 from skylog.bulk.store import is_reachable
 from skylog.client.admin.diskless import DisklessAdmin
-from skylog.client.bulk import BatchLocation, PartitionRange, Split
+from skylog.client.bulk import BatchLocation, PartitionRange, Regions, Split
 from skylog.client.cluster import Cluster
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ConfigError
@@ -27,6 +28,7 @@ from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectStore
 from skylog.spark.jobs.audit_check import check_bytes, check_offsets, missing, pack
 from skylog.spark.jobs.audit_found import Checked, Finding, Findings, Kind
+from skylog.spark.jobs.audit_tiered import SegmentsTask, tiered_tasks
 from skylog.spark.jobs.cluster import JobCluster, located
 from skylog.spark.jobs.work import reduce_tasks
 from skylog.wire.messages.describe_diskless_coordinators_response import (
@@ -75,7 +77,7 @@ def run(spark: SparkSession, job: AuditJob) -> Audit:
     ranges = [
         PartitionRange(topic.name, index) for topic in topics for index in sorted(topic.partitions)
     ]
-    plan = job.cluster.plan(ranges, TASK_BYTES)
+    plan = job.cluster.plan(ranges, TASK_BYTES, Regions.WAL)
     for partition in plan.partitions:
         if job.topics and not partition.diskless:
             raise ConfigError(f"topic {partition.topic} is not diskless: there is nothing to audit")
@@ -85,16 +87,23 @@ def run(spark: SparkSession, job: AuditJob) -> Audit:
     if not is_reachable(url):
         raise ConfigError(f"the topics' storage {url} can only be read by their broker")
     splits = [split for one in plan.partitions if one.diskless for split in one.splits]
-    tasks = [_Task(job.cluster, url, part) for part in pack(splits, TASK_BYTES)]
+    in_wal = [_Task(job.cluster, url, part) for part in pack(splits, TASK_BYTES)]
+    tiered, holes = job.cluster.run(
+        tiered_tasks(job.cluster, url, topics, plan.partitions, TASK_BYTES)
+    )
+    tasks: list[_Task | SegmentsTask] = [*in_wal, *tiered]
     checked = reduce_tasks(spark, "audit", tasks, _check, Checked.merge) or Checked()
     audit = Audit(url, checked)
+    audit.findings.add(holes)
     # A file's other batches may belong to topics that were not requested.
     job.cluster.run(_compare(job.cluster, audit, about, started_ms, whole=not job.topics))
     return audit
 
 
-def _check(task: _Task) -> Checked:
+def _check(task: _Task | SegmentsTask) -> Checked:
     """On an executor."""
+    if isinstance(task, SegmentsTask):
+        return task.check()
 
     async def check() -> Checked:
         connections = await task.cluster.connections()

@@ -98,6 +98,9 @@ _ADVICE: Final = {
     " (it is rebuilt from __diskless_metadata), start it and audit again. If the gap stays, restore"
     " the metadata from its backup in the bucket (skylog restore).",
     Kind.SIZE: "Restore the objects from a copy, as for missing objects.",
+    Kind.SEGMENT: "Restore the segment's objects from a copy, under the same keys. Offsets that are"
+    " still in the WAL are read from there; consumers of others stop at them. `skylog tiered"
+    " verify` looks at these segments again.",
     Kind.DANGLING: "As for missing objects: the file has live batches, and its object is gone.",
     Kind.UNREFERENCED: "Nothing to do if the next audit does not find them: batches may have been"
     " deleted while this one ran.",

@@ -27,6 +27,7 @@ class Kind(Enum):
     HEADER = "header and coordinates differ"
     GAP = "offsets not dense"
     SIZE = "object of another size"
+    SEGMENT = "tiered segment damaged"
     DANGLING = "file without object"
     UNREFERENCED = "file without batches"
     ORPHAN = "object unknown to coordinators"
@@ -56,11 +57,13 @@ class Tally:
     batches: int = 0
     records: int = 0
     bytes: int = 0
+    segments: int = 0  # tiered ones
 
     def add(self, other: Tally) -> None:
         self.batches += other.batches
         self.records += other.records
         self.bytes += other.bytes
+        self.segments += other.segments
 
 
 @dataclass(slots=True)
@@ -154,3 +157,10 @@ class Checked:
         tally.records += sum(one.last_offset - one.base_offset + 1 for one in locations)
         tally.bytes += sum(one.byte_size for one in locations)
         self.objects.add(one.object_key for one in locations)
+
+    def count_segment(self, topic: str, partition: int, records: int, size: int) -> None:
+        """A tiered one; how many batches it has is not known."""
+        tally = self.tallies.setdefault((topic, partition), Tally())
+        tally.records += records
+        tally.bytes += size
+        tally.segments += 1

@@ -38,6 +38,7 @@ def document(audit: Audit, at: str) -> dict[str, Any]:
                 "batches": tally.batches,
                 "records": tally.records,
                 "bytes": tally.bytes,
+                "tiered_segments": tally.segments,
             }
             for name, (count, tally) in by_topic(audit).items()
         ],
@@ -75,6 +76,7 @@ def html(audit: Audit, at: str) -> str:
                     "topics": f"{len(topics):,}",
                     "records": f"{total.records:,}",
                     "batches": f"{total.batches:,}",
+                    "tiered segments": f"{total.segments:,}",
                     "read and checked": size_text(total.bytes),
                     "objects": f"{sum(count for count, _ in audit.objects.values()):,}",
                 }
@@ -104,7 +106,7 @@ def _verdict(audit: Audit) -> list[str]:
 def _topics(topics: dict[str, tuple[int, Tally]]) -> str:
     shown = list(topics.items())[:_TOPICS_SHOWN]
     rows = [
-        (name, count, tally.batches, tally.records, tally.bytes)
+        (name, count, tally.batches, tally.segments, tally.records, tally.bytes)
         for name, (count, tally) in topics.items()
     ]
     return section(
@@ -115,7 +117,10 @@ def _topics(topics: dict[str, tuple[int, Tally]]) -> str:
             [Series("bytes", [tally.bytes for _, (_, tally) in shown])],
             "B",
         ),
-        table(["topic", "partitions", "batches", "records", "bytes"], rows[:_SHOWN]),
+        table(
+            ["topic", "partitions", "batches", "tiered segments", "records", "bytes"],
+            rows[:_SHOWN],
+        ),
     )
 
 

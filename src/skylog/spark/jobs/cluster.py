@@ -13,6 +13,7 @@ from skylog.client.bulk import (
     PartitionPlan,
     PartitionRange,
     Plan,
+    Regions,
     Split,
     locate_batches,
     plan_ranges,
@@ -77,21 +78,27 @@ class JobCluster:
                 )
         return [known[name] for name in names]
 
-    def plan(self, ranges: Sequence[PartitionRange], split_bytes: int) -> Plan:
+    def plan(
+        self,
+        ranges: Sequence[PartitionRange],
+        split_bytes: int,
+        regions: Regions = Regions.ALL,
+    ) -> Plan:
         """Splits of ranges; if records were deleted since, a range begins at the log's start."""
+        return self.run(self.planned(ranges, split_bytes, regions))
 
-        async def ask() -> Plan:
-            cluster = await self.cluster()
-            found = await plan_ranges(cluster, ranges, split_bytes)
-            moved = [
-                _at_log_start(wanted, partition)
-                for wanted, partition in zip(ranges, found.partitions, strict=True)
-            ]
-            if moved == list(ranges):
-                return found
-            return await plan_ranges(cluster, moved, split_bytes)
-
-        found = self.run(ask())
+    async def planned(
+        self, ranges: Sequence[PartitionRange], split_bytes: int, regions: Regions
+    ) -> Plan:
+        """The same, on the loop of the process."""
+        cluster = await self.cluster()
+        found = await plan_ranges(cluster, ranges, split_bytes, regions)
+        moved = [
+            _at_log_start(wanted, partition)
+            for wanted, partition in zip(ranges, found.partitions, strict=True)
+        ]
+        if moved != list(ranges):
+            found = await plan_ranges(cluster, moved, split_bytes, regions)
         for partition in found.partitions:
             if partition.error:
                 place = f"topic {partition.topic} partition {partition.partition}"
@@ -100,7 +107,7 @@ class JobCluster:
 
 
 async def located(cluster: Cluster, split: Split) -> AsyncIterator[tuple[int, Located]]:
-    """Where the batches of a split are, page by page, each with the requested offset.
+    """Where the batches of a split are in the WAL, page by page, each with the requested offset.
 
     Ends early if the records are deleted meanwhile: by retention, DeleteRecords, or with their
     topic.
@@ -108,7 +115,7 @@ async def located(cluster: Cluster, split: Split) -> AsyncIterator[tuple[int, Lo
     position = split.start_offset
     while position < split.end_offset:
         try:
-            page = await locate_batches(cluster, split, start_offset=position)
+            page = await locate_batches(cluster, split, start_offset=position, regions=Regions.WAL)
         except KafkaError as error:
             if error.code in RECORDS_GONE:
                 return

@@ -42,12 +42,14 @@ class _Sum:
     records: int = 0
     bytes: int = 0
     uploads: float = 0.0
+    tiered_bytes: int = 0
 
     def add(self, row: TopicHour) -> None:
         self.batches += row.batches
         self.records += row.records
         self.bytes += row.bytes
         self.uploads += row.uploads
+        self.tiered_bytes += row.tiered_bytes
 
 
 def document(
@@ -79,6 +81,7 @@ def _costs(total: _Sum, prices: Prices) -> dict[str, Any]:
         "records": total.records,
         "batches": total.batches,
         "bytes": total.bytes,
+        "tiered_bytes": total.tiered_bytes,
         "uploads": round(total.uploads, 1),
         "upload_dollars": round(total.uploads * prices.put, 6),
         "storage_dollars_per_month": round(total.bytes / _GB * prices.gb_month, 6),
@@ -99,6 +102,7 @@ def html(report: Report, at: str, prices: Prices, requests: Mapping[str, float])
                 "topics": f"{len(topics):,}",
                 "records": f"{total.records:,}",
                 "stored": size_text(total.bytes),
+                "tiered": size_text(total.tiered_bytes),
                 "objects": f"{sum(count for count, _ in report.objects.values()):,}",
                 "storage a month": f"${monthly:,.2f}",
                 "uploads so far": f"${uploads:,.4f}",
@@ -178,13 +182,14 @@ def _topics(topics: Mapping[str, _Sum], prices: Prices) -> str:
                 total.records,
                 total.batches,
                 total.bytes,
+                total.tiered_bytes,
                 costs["uploads"],
                 costs["upload_dollars"],
                 costs["storage_dollars_per_month"],
             )
         )
-    columns = ["topic", "records", "batches", "bytes", "uploads", "$ uploads", "$ storage/month"]
-    return table(columns, rows)
+    columns = ["topic", "records", "batches", "bytes", "tiered bytes", "uploads"]
+    return table([*columns, "$ uploads", "$ storage/month"], rows)
 
 
 def _requests(requests: Mapping[str, float], prices: Prices) -> list[str]:

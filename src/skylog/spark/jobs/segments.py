@@ -58,6 +58,8 @@ class _Task:
     context: ReadContext
     split: Split
     folder: Folder
+    # Of the range, so that a batch which the log's start cuts is taken.
+    is_first: bool
 
 
 def run(spark: SparkSession, job: SegmentsJob) -> Outcome:
@@ -79,23 +81,29 @@ def run(spark: SparkSession, job: SegmentsJob) -> Outcome:
         splits = list(partition.splits)
         if not job.tail and splits and splits[-1].bytes < job.segment_bytes:
             splits.pop()
-        tasks += [_Task(context, split, written[partition.partition].folder) for split in splits]
+        folder_of = written[partition.partition].folder
+        tasks += [_Task(context, split, folder_of, split is splits[0]) for split in splits]
     count = size = 0
     step = max(1, spark.sparkContext.defaultParallelism) * _ROUNDS
     for first in range(0, len(tasks), step):
         part = tasks[first : first + step]
         for task, segment in zip(part, run_tasks(spark, job.topic, part, _assemble), strict=True):
-            written[task.split.partition].add(segment, task.split.end_offset)
-            count, size = count + 1, size + segment.size
+            if segment is not None:
+                written[task.split.partition].add(segment)
+                count, size = count + 1, size + segment.size
         for known in written.values():
             known.write()
     return Outcome(count, size, {index: known.next_offset for index, known in written.items()})
 
 
-def _assemble(task: _Task) -> Segment:
-    """On an executor: one segment, its log streamed into the folder."""
+def _assemble(task: _Task) -> Segment | None:
+    """On an executor: one segment, its log streamed into the folder. None if no batch begins in
+    the split."""
     batches = _served(task)
-    first, data = next(batches)
+    begun = next(batches, None)
+    if begun is None:
+        return None
+    first, data = begun
     assembler = SegmentAssembler(first)
     with task.folder.writing(file_name(first, ".log")) as log:
         while True:
@@ -108,9 +116,13 @@ def _assemble(task: _Task) -> Segment:
 
 
 def _served(task: _Task) -> Iterator[tuple[int, Buffer]]:
+    """The batches that begin in the split: those of tiered segments may be cut by its edges."""
+    following = -1 if task.is_first else task.split.start_offset
     for piece in read_pieces(task.context, [task.split]):
         for batch in piece.batches:
-            yield batch.base_offset, serve(_coordinate(batch), [memoryview(batch.data)])
+            if batch.base_offset >= following:
+                following = batch.last_offset + 1
+                yield batch.base_offset, serve(_coordinate(batch), [memoryview(batch.data)])
 
 
 def _coordinate(batch: EncodedBatch) -> BatchCoordinate:
@@ -146,9 +158,9 @@ class _Written:
             raise ConfigError(f"{below.url}/{MANIFEST} is not a manifest of this release")
         return cls(below, list(found["segments"]), int(found["next_offset"]))
 
-    def add(self, segment: Segment, next_offset: int) -> None:
+    def add(self, segment: Segment) -> None:
         self._new.append(segment)
-        self.next_offset = next_offset
+        self.next_offset = segment.last_offset + 1
 
     def write(self) -> None:
         if not self._new:

@@ -12,6 +12,7 @@ from skylog.tiered.segments import (
 from skylog.wire.messages import remote_log_segment_metadata_record as wire_segment
 from skylog.wire.messages import remote_log_segment_metadata_update_record as wire_update
 from skylog.wire.messages import remote_partition_delete_metadata_record as wire_deletion
+from skylog.wire.messages.describe_remote_log_response import DescribedRemoteSegment
 from skylog.wire.messages.remote_log_segment_metadata_record import (
     RemoteLogSegmentMetadataRecord as SegmentRecord,
 )
@@ -164,7 +165,10 @@ def runs_of(record: SnapshotRecord) -> list[tuple[int, int, int]]:
     return runs
 
 
-def segment_of(topic: str, partition: TopicIdPartition, record: SnapshotRecord) -> RemoteSegment:
+def segment_of(
+    topic: str, partition: TopicIdPartition, record: SnapshotRecord | DescribedRemoteSegment
+) -> RemoteSegment:
+    """From a record 3, or from what a broker tells with API 512; its state is a valid one."""
     epochs: tuple[EpochStart, ...] = tuple(
         [(entry.leader_epoch, entry.offset) for entry in record.segment_leader_epochs]
     )
