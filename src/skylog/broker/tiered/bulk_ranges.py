@@ -102,6 +102,8 @@ class TieredRanges:
             begun = await self._begin(asked[place], info)
             if isinstance(begun, ErrorCode):
                 found[place] = _refused(begun, info)
+            elif begun.is_empty:
+                found[place] = replace(_refused(ErrorCode.NONE, info), next_offset=0, end_offset=0)
             elif begun.remote is None:
                 of_wal[place] = begun.request
             else:
@@ -152,10 +154,11 @@ class TieredRanges:
         if isinstance(begun, ErrorCode):
             return TieredRange(_located(begun, info)), None
         span = begun.span
+        nothing = TieredRange(_located(ErrorCode.NONE, info, span.start, span.end))
+        if begun.is_empty or room <= 0:
+            return nothing, None
         if begun.remote is None:
-            return TieredRange(_located(ErrorCode.NONE, info, span.start, span.end)), begun.request
-        if room <= 0:
-            return TieredRange(_located(ErrorCode.NONE, info, span.start, span.end)), None
+            return nothing, begun.request
         wanted = RangeWanted(span.start, span.end, span.min_timestamp, room, EPOCHS)
         try:
             found = self._reader.locate(_key(asked), wanted)
@@ -209,9 +212,12 @@ class TieredRanges:
         if remote is None or not _has(remote, span.start):
             if span.start >= info.wal_start_offset:
                 return _Begun(request, span, None)
-            remote = await self._prefixes.reaching(
-                _key(asked), lambda known: _has(known, span.start), MOVED_SECONDS_MAX
-            )
+            try:
+                remote = await self._prefixes.reaching(
+                    _key(asked), lambda known: _has(known, span.start), MOVED_SECONDS_MAX
+                )
+            except KafkaError:
+                remote = None  # another partition of the request may fare better
             if remote is None:
                 return _NOT_YET
         return _Begun(request, span, remote)
@@ -240,6 +246,11 @@ class _Begun:
     request: RangeRequest
     span: ranges.Span
     remote: RemoteLog | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is in it, wherever it is."""
+        return self.span.start >= self.span.end
 
 
 def _key(asked: RangeRequest) -> TopicIdPartition:
