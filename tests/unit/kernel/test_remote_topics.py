@@ -166,11 +166,6 @@ def test_copying_lags_no_further_than_the_local_limit(
 DISKLESS = {"diskless.enable": "true", "remote.storage.enable": "true"}
 
 
-def test_a_diskless_topic_is_not_remote_yet() -> None:
-    said = refusal(DISKLESS, settings(ON))
-    assert said == "A diskless topic cannot have remote.storage.enable yet."
-
-
 def test_a_diskless_topic_is_remote_under_kafkas_rules() -> None:
     with allowed():
         assert refusal(DISKLESS, settings()) == SYSTEM_OFF

@@ -16,7 +16,6 @@ from skylog.diskless.files.restore import read_epoch_floor
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
 from skylog.kernel.rates import INT32_MAX
-from skylog.kernel.settings import topics as topic_settings
 from skylog.log.config import LogManagerSettings
 from skylog.quorum.config import CONTROLLER_LISTENER, QuorumConfig
 from skylog.quorum.voters import Endpoint
@@ -69,9 +68,7 @@ def controller_settings(
         diskless_metadata_replicas=coordinator_replicas(diskless),
         diskless_metadata_replicas_chosen="diskless.metadata.topic.replication.factor"
         in settings.static,
-        diskless_tiering=topic_settings.CONSOLIDATION
-        and settings.tiered.enabled
-        and settings.tiered.tiering_default,
+        diskless_tiering=settings.tiered.enabled and settings.tiered.tiering_default,
     )
 
 

@@ -20,9 +20,6 @@ from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_SYNONYMS
 if TYPE_CHECKING:
     from skylog.kernel.settings.broker import BrokerSettings
 
-# Whether a diskless topic may have remote segments.
-CONSOLIDATION: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class ProduceLimits:
@@ -142,8 +139,6 @@ def _check_diskless(values: Mapping[str, Value]) -> None:
         raise invalid_config(
             "A diskless topic cannot be compacted yet: cleanup.policy must be delete."
         )
-    if values["remote.storage.enable"] and not CONSOLIDATION:
-        raise invalid_config("A diskless topic cannot have remote.storage.enable yet.")
 
 
 def _check_compaction_lag(values: Mapping[str, Value]) -> None:
