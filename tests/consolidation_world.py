@@ -295,7 +295,7 @@ class Source(AssemblySource):
 
     def __init__(self, world: World, plane: GatedPlane, cut: int) -> None:
         parts: Any = (plane, None, None, world.clock)
-        ports = AssemblyPorts(*parts, rolled=lambda partition: None)
+        ports = AssemblyPorts(*parts, *[lambda partition: None] * 2)
         super().__init__(PARTITION, TOPIC, world.config, ports)
         self._plane = plane
         self._cut = cut
@@ -392,7 +392,6 @@ class Broker:
         pruner = CoordinatorPruner(
             here,  # type: ignore[arg-type]
             plane,  # type: ignore[arg-type]
-            SimpleNamespace(start_moved=lambda partition: None),  # type: ignore[arg-type]
             backup=None,
             delay_ms=DELAY_MS,
         )
