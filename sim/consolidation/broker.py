@@ -19,6 +19,7 @@ from sim.consolidation.requests import Request
 from skylog.broker.assembly.consolidation import ASSEMBLY_DIRECTORY
 from skylog.broker.tiered.assembly_source import AssemblyPorts
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
+from skylog.broker.tiered.log_infos import LogInfos
 from skylog.broker.tiered.pruning import CoordinatorPruner
 from skylog.broker.tiered.wal import DisklessWal
 from skylog.diskless.reader import DisklessReader
@@ -114,7 +115,15 @@ class SimBroker:
             self.logs,
             manager,
             configs,
-            AssemblyPorts(plane, assembler, snapshots, clock, manager.rolled, manager.start_moved),
+            AssemblyPorts(
+                plane,
+                LogInfos(plane),
+                assembler,
+                snapshots,
+                clock,
+                manager.rolled,
+                manager.start_moved,
+            ),
         )
         pruner = CoordinatorPruner(
             self.consolidating, plane, backup=None, delay_ms=plan.prune_delay_ms

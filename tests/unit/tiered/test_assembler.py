@@ -164,6 +164,11 @@ class World:
     def files_there(self) -> list[str]:
         return sorted(path.name for path in self.path.rglob("*") if path.is_file())
 
+    def block(self, owner: Owner) -> None:
+        """Let a file be where the directory of an assembly is to be."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        Path(owner.assembly.directory).write_text("in the way")
+
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
 
@@ -222,6 +227,43 @@ async def test_more_than_a_round_takes_is_taken_at_once(
     await world.produce(*ones, times=9)
     assert {one.assembly.position for one in ones} == {9}
     assert len(world.wal.gets) == 9
+
+
+async def test_a_busy_partition_does_not_make_others_read_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One partition has many batches in each object, the others have few, and not in all."""
+    monkeypatch.setattr(plan, "ROUND_BATCHES_MAX", 64)
+    busy, *others = [world.lead(index) for index in range(16)]
+    rng = random.Random(7)
+    for _ in range(60):
+        some = [one for one in others if rng.random() < 0.3]
+        world.wal.commit(*[busy.key] * 10, *(one.key for one in some))
+    for one in (busy, *others):
+        world.told(one)
+    await world.round()
+    assert busy.assembly.position == 600
+    assert all(one.assembly.position == world.wal.end(one.key) for one in others)
+    # With so small rounds, one ends within nearly every sixth object.
+    assert len(world.wal.gets) <= 1.2 * 60
+
+
+async def test_one_that_cannot_be_written_does_not_hold_up_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = world.lead(0), world.lead(1)
+    world.block(bad)
+    await world.produce(bad, good)
+    await world.produce(bad, good)
+    assert (bad.assembly.position, good.assembly.position) == (0, 2)
+    assert bad.losses == []
+
+
+def test_the_longest_names_fit(world: World) -> None:
+    key = TopicIdPartition(TOPIC_ID, 2**31 - 1)
+    owner = world.lead()
+    made = world.assembler.begin(owner, key, "t" * 249, 0, LogConfig())
+    assert len(made.directory.rpartition("/")[2]) < 255
 
 
 async def test_nothing_is_done_where_nothing_happens(world: World) -> None:

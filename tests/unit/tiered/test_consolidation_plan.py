@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skylog.kernel.errors import ErrorCode
 from skylog.log.config import LogConfig
 from skylog.tiered.consolidation import plan
-from skylog.tiered.consolidation.wal import WalBatch
+from skylog.tiered.consolidation.wal import Found, WalBatch
 
 # For each object: which partitions have a batch in it, and of what size.
 OBJECTS = st.lists(
@@ -70,6 +71,30 @@ def test_a_partition_is_read_in_its_own_order(
     steps = plan.steps(found, bytes_max)
     for partition, batches in found.items():
         assert [one for step in steps for one in step.get(partition, [])] == batches
+
+
+@given(objects=OBJECTS, limit=st.integers(1, 4))
+def test_an_object_is_read_again_only_where_a_round_ends(
+    objects: list[dict[int, int]], limit: int
+) -> None:
+    """Partitions that are in few objects do not run ahead of those that are in all."""
+    waiting = _found(objects)
+    ends = {key: batches[-1].next_offset for key, batches in waiting.items()}
+    reads = rounds = 0
+    while waiting:
+        found = {
+            key: Found(ErrorCode.NONE, batches[:limit], 0, ends[key])
+            for key, batches in waiting.items()
+        }
+        taken = plan.whole_objects(found)
+        assert taken
+        reads += len(_reads(plan.steps(taken)))
+        rounds += 1
+        for key, batches in taken.items():
+            assert list(batches) == waiting[key][: len(batches)]
+            waiting[key] = waiting[key][len(batches) :]
+        waiting = {key: batches for key, batches in waiting.items() if batches}
+    assert len(objects) <= reads <= len(objects) + max(rounds - 1, 0)
 
 
 def test_a_round_keeps_a_bounded_number_of_batches() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from skylog.broker.tiered.assembly_source import AssemblyPorts
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
+from skylog.broker.tiered.log_infos import LogInfos
 from skylog.broker.tiered.wal import DisklessWal
 from skylog.tiered.consolidation.assembler import Assembler, AssemblerSettings
 from skylog.tiered.consolidation.snapshots import ProducerSnapshots
@@ -44,6 +45,7 @@ def open_consolidation(
     )
     shared = AssemblyPorts(
         engine.plane,
+        LogInfos(engine.plane),
         assembler,
         ProducerSnapshots(logs, storage, files, system),
         system.clock,

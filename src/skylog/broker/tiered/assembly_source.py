@@ -22,6 +22,7 @@ from skylog.tiered.ports import SegmentFiles
 from skylog.tiered.retention import Limits
 
 if TYPE_CHECKING:
+    from skylog.broker.tiered.log_infos import LogInfos
     from skylog.diskless.plane import ControlPlane
     from skylog.kernel.clock import Clock
     from skylog.log.checkpoints import EpochStart
@@ -57,6 +58,7 @@ class AssemblyPorts:
     """What all sources share."""
 
     plane: ControlPlane
+    infos: LogInfos
     assembler: Assembler
     snapshots: ProducerSnapshots
     clock: Clock
@@ -77,7 +79,7 @@ class AssemblySource:
         # −1 while another broker leads.
         self.leader_epoch = NOT_LEADING
         self.info = LogInfo(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self.config = _as_assembled(config)
+        self.config = config
         self._ports = ports
         self._remote_end = -1
         self._is_prepared = False
@@ -92,7 +94,7 @@ class AssemblySource:
     # -- leadership ----------------------------------------------------------------------------
 
     def configure(self, config: LogConfig) -> None:
-        self.config = _as_assembled(config)
+        self.config = config
         if self._assembly is not None:
             self._ports.assembler.configure(self._assembly, self.config)
         self._review()
@@ -227,7 +229,7 @@ class AssemblySource:
     async def refresh(self) -> None:
         """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
         for left in reversed(range(ATTEMPTS)):
-            (info,) = await self._ports.plane.log_info([self.partition])
+            info = await self._ports.infos.ask(self.partition)
             if info.error is ErrorCode.NONE:
                 self.learn(info)
                 return
@@ -360,6 +362,6 @@ class AssemblySource:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "only a coordinator has the log's end")
 
 
-def _as_assembled(config: LogConfig) -> LogConfig:
+def as_assembled(config: LogConfig) -> LogConfig:
     """There is no local log that copying could lag behind for."""
     return replace(config, remote_copy_lag_ms=0, remote_copy_lag_bytes=-1)

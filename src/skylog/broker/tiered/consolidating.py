@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skylog.broker.tiered.assembly_source import AssemblySource
+from skylog.broker.tiered.assembly_source import AssemblySource, as_assembled
 from skylog.tiered.segments import TopicIdPartition
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skylog.controller.image.topics import Topic
     from skylog.diskless.plane import TopicPartition
     from skylog.kernel.ids import Uuid
+    from skylog.log.config import LogConfig
     from skylog.tiered.consolidation.assembler import Assembler
     from skylog.tiered.manager import RemoteLogManager
     from skylog.tiered.ports import RemoteLogs
@@ -77,14 +78,14 @@ class ConsolidatingPartitions:
                 self._changed(reconfigured, reconfigured.partitions)
 
     def _changed(self, topic: Topic, indexes: Iterable[int]) -> None:
-        config = self._configs.log_config(topic.name)
+        config = as_assembled(self._configs.log_config(topic.name))
         for index in tuple(indexes):
             state, key = topic.partitions[index], TopicIdPartition(topic.topic_id, index)
             is_here = config.remote and state.is_pure and self._node_id in state.replicas
             if not is_here:
                 self._drop(key, deleted=False)
                 continue
-            source = self._sources.get(key) or self._add(key, topic.name)
+            source = self._sources.get(key) or self._add(key, topic.name, config)
             source.configure(config)
             if state.leader == self._node_id:
                 source.led(state.leader_epoch)
@@ -93,8 +94,7 @@ class ConsolidatingPartitions:
                 source.unled()
                 self._manager.unlead(key, topic.name, source)
 
-    def _add(self, key: TopicIdPartition, topic: str) -> AssemblySource:
-        config = self._configs.log_config(topic)
+    def _add(self, key: TopicIdPartition, topic: str, config: LogConfig) -> AssemblySource:
         source = self._sources[key] = AssemblySource(key, topic, config, self._ports)
         self._indexes.setdefault(key.topic_id, set()).add(key.partition_index)
         self._logs.follow(key, topic)

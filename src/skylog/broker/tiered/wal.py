@@ -34,11 +34,11 @@ class DisklessWal:
     async def find(self, wanted: Sequence[Wanted], batches_max: int) -> list[Found]:
         requests = [FindRequest(*one.partition, one.offset, _ALL_BYTES) for one in wanted]
         found = await self._plane.find_batches(requests, _ALL_BYTES, batches_max)
-        now_ms = self._clock.now_ms()
+        created = _Created(self._clock.now_ms())
         return [
             Found(
                 one.error,
-                [_batch(batch, now_ms) for batch in one.batches],
+                [_batch(batch, created[batch.extent.object_key]) for batch in one.batches],
                 one.log_start_offset,
                 one.high_watermark,
             )
@@ -51,15 +51,21 @@ class DisklessWal:
         return [Records(one.error, one.parts) for one in read]
 
 
-def _batch(batch: BatchCoordinate, now_ms: int) -> WalBatch:
-    key, _, size = batch.extent
-    created_ms = ObjectKey.parse(key).created_ms
-    return WalBatch(
-        key,
+class _Created(dict[str, int]):
+    """When each object was made; many batches have the same."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__()
+        self._now_ms = now_ms
+
+    def __missing__(self, key: str) -> int:
         # A clock that is ahead must not keep a segment open.
-        now_ms if created_ms is None else min(created_ms, now_ms),
-        batch.stamp.base_offset,
-        batch.stamp.last_offset + 1,
-        size,
-        batch,
-    )
+        made_ms = ObjectKey.parse(key).created_ms
+        self[key] = created = self._now_ms if made_ms is None else min(made_ms, self._now_ms)
+        return created
+
+
+def _batch(batch: BatchCoordinate, created_ms: int) -> WalBatch:
+    key, _, size = batch.extent
+    base_offset, last_offset = batch.stamp[:2]
+    return WalBatch(key, created_ms, base_offset, last_offset + 1, size, batch)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +48,8 @@ RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS_MAX: Final = 30.0
 # After an error of the disk.
 DISK_RETRY_SECONDS: Final = 10.0
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+TOPIC_LENGTH_MAX: Final = 200
 # A partition that is being created, or whose coordinator moves.
 PASSING: Final = frozenset(
     {
@@ -133,7 +136,9 @@ class Assembler:
         """Put a partition together from ``offset`` on."""
         self._begun += 1
         name = directory_name(topic, partition.partition_index)
-        directory = str(self._directory / f"{name}.{self._begun}")
+        # The number makes it unique; with the longest topic names it would be too long.
+        short = directory_name(topic[:TOPIC_LENGTH_MAX], partition.partition_index)
+        directory = str(self._directory / f"{short}.{self._begun}")
         assembly = Assembly(owner, partition, name, directory, offset, config)
         self._all.add(assembly)
         if after_seconds:
@@ -277,8 +282,9 @@ class Assembler:
     async def _round(self) -> bool:
         """Take what is new; True if there is more to take at once."""
         ones = list(self._moved)
-        found = await self._taker.find(ones, plan.batches_per_partition(len(ones)))
-        wanted = {one: result.batches for one, result in found if self._is_usable(one, result)}
+        found = await self._taker.find(ones)
+        usable = {one: result for one, result in found.items() if self._is_usable(one, result)}
+        wanted = plan.whole_objects(usable)
         room = self._settings.disk_bytes_max - self.used_bytes
         is_taken = False
         for step in plan.steps(wanted, max(min(plan.STEP_BYTES, room), 1)):
@@ -315,7 +321,7 @@ class Assembler:
         one.failures = min(one.failures + 1, 10)
 
     async def _take(self, step: Step) -> bool:
-        """Read and append; False if the disk takes no more."""
+        """Read and append; False if the disk is full."""
         began = self.stage.begin()
         fault: OSError | None = None
         for one, appended, why in await self._taker.take(step):
@@ -330,7 +336,9 @@ class Assembler:
             return True
         self.stage.failed(began)
         self._disk_failed(fault)
-        # The disk is full or broken. What is there stays, and the largest goes to the store.
+        if fault.errno not in _FULL:
+            return True
+        # What is there stays, and the largest goes to the store.
         self._round_at = self._clock.monotonic() + DISK_RETRY_SECONDS
         largest = max(self._all, key=lambda one: one.open_bytes, default=None)
         if largest is not None:
@@ -346,6 +354,7 @@ class Assembler:
         if done.error is None:
             one.failures = 0
         elif isinstance(done.error, OSError):
+            self._rest(one, DISK_RETRY_SECONDS)
             return done.error
         else:
             one.owner.lost(str(done.error))

@@ -11,6 +11,7 @@ take more disk than they may, the largest is cut early: that is what frees the m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, TypeVar
 from zlib import crc32
 
@@ -18,15 +19,17 @@ from skylog.tiered.assembly import RELATIVE_OFFSET_MAX, SEGMENT_BYTES_MAX
 
 if TYPE_CHECKING:
     from skylog.log.config import LogConfig
-    from skylog.tiered.consolidation.wal import WalBatch
+    from skylog.tiered.consolidation.wal import Found, WalBatch
 
 Key = TypeVar("Key")
 
-# The batches that a round keeps in memory, as coordinates only, and those of one partition.
-ROUND_BATCHES_MAX: Final = 32_768
+# The batches that a round takes, and those of one partition: all that is done for each of them on
+# the event loop is done before others get a turn.
+ROUND_BATCHES_MAX: Final = 8192
 PARTITION_BATCHES_MAX: Final = 1024
-# What is read at once: bytes of batches, and objects, which may have much between them.
+# What is read at once: bytes and number of batches, and objects, which may have much between them.
 STEP_BYTES: Final = 16 * 1024 * 1024
+STEP_BATCHES: Final = 2048
 STEP_OBJECTS_MAX: Final = 64
 # Closed segments of a partition that wait for their copy; beyond that it is not read any further.
 CLOSED_MAX: Final = 4
@@ -41,32 +44,64 @@ def batches_per_partition(partitions: int) -> int:
     return max(min(ROUND_BATCHES_MAX // max(partitions, 1), PARTITION_BATCHES_MAX), 1)
 
 
+def laggards(found: Mapping[Key, Found]) -> list[Key]:
+    """Those that have more, and of which only the oldest objects were found."""
+    ends = {
+        key: _name(one.batches[-1]) for key, one in found.items() if one.batches and _has_more(one)
+    }
+    frontier = min(ends.values(), default=None)
+    return [key for key, end in ends.items() if end == frontier]
+
+
+def whole_objects(found: Mapping[Key, Found]) -> dict[Key, Sequence[WalBatch]]:
+    """Only batches of objects that are found for all partitions: an object of which a partition
+    has more than was found would be read again in the next round."""
+    ends = [_name(one.batches[-1]) for one in found.values() if one.batches and _has_more(one)]
+    if not ends:
+        return {key: one.batches for key, one in found.items() if one.batches}
+    frontier = min(ends)
+    kept: dict[Key, Sequence[WalBatch]] = {}
+    for key, one in found.items():
+        batches = list(takewhile(lambda batch: _name(batch) <= frontier, one.batches))
+        if batches:
+            kept[key] = batches
+    return kept
+
+
+def _has_more(found: Found) -> bool:
+    return found.batches[-1].next_offset < found.high_watermark
+
+
+def _name(batch: WalBatch) -> tuple[int, str]:
+    """Objects in the order of their age, which is the order of nearly all commits."""
+    return batch.created_ms, batch.object_key
+
+
 def steps(
     found: Mapping[Key, Sequence[WalBatch]],
     bytes_max: int = STEP_BYTES,
     objects_max: int = STEP_OBJECTS_MAX,
+    batches_max: int = STEP_BATCHES,
 ) -> list[dict[Key, list[WalBatch]]]:
-    """The batches of all partitions, by what is read together.
+    """The batches of all partitions, by what is read together; always whole objects.
 
-    Objects are read in the order of their age, which is the order of nearly all commits. A batch
-    whose partition has another order waits until those before it were read: then its object is read
-    again.
+    A batch whose partition has its objects in another order waits until those before it were read:
+    then its object is read again.
     """
-    sizes: dict[tuple[int, str], int] = {}
+    shares: dict[tuple[int, str], tuple[int, int]] = {}
     for batches in found.values():
         for batch in batches:
-            name = batch.created_ms, batch.object_key
-            sizes[name] = sizes.get(name, 0) + batch.size
+            size, count = shares.get(_name(batch), (0, 0))
+            shares[_name(batch)] = size + batch.size, count + 1
     step_of: dict[str, int] = {}
-    step = left = room = 0
-    for name in sorted(sizes):
-        if step_of and (room < sizes[name] or not left):
-            step += 1
-            left = 0
-        if not left:
-            room, left = bytes_max, objects_max
+    step, used = 0, 0.0
+    for name in sorted(shares):
+        size, count = shares[name]
+        share = max(size / bytes_max, count / batches_max, 1 / objects_max)
+        if step_of and used + share > 1:
+            step, used = step + 1, 0.0
+        used += share
         step_of[name[1]] = step
-        room, left = room - sizes[name], left - 1
     planned: list[dict[Key, list[WalBatch]]] = [{} for _ in range(step + 1 if step_of else 0)]
     for key, batches in found.items():
         at = 0

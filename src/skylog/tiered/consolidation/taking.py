@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.tiered.consolidation.assembly import Appended, Assembly
+from skylog.tiered.consolidation.plan import batches_per_partition, laggards
 from skylog.tiered.consolidation.wal import Found, Wanted
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from skylog.tiered.consolidation.wal import Records, Wal, WalBatch
 
 # Partitions of one question to the coordinators.
-FIND_PARTITIONS_MAX: Final = 1000
+FIND_PARTITIONS_MAX: Final = 250
+# How often a round asks for more of those that have the most.
+AGAIN_MAX: Final = 4
 # Objects that do not arrive by then are given up.
 READ_SECONDS_MAX: Final = 120.0
 # What a round takes of each partition.
@@ -40,11 +43,19 @@ class Taker:
         self._files = files
         self._executor = executor
 
-    async def find(
-        self, ones: Sequence[Assembly], batches_max: int
-    ) -> list[tuple[Assembly, Found]]:
-        """Where the next batches of each are."""
-        found: list[tuple[Assembly, Found]] = []
+    async def find(self, ones: Sequence[Assembly]) -> dict[Assembly, Found]:
+        """Where the next batches of each are; more of those that would hold the others up."""
+        found = await self._find(ones, batches_per_partition(len(ones)))
+        for _ in range(AGAIN_MAX):
+            behind = laggards(found)
+            more = batches_per_partition(len(behind))
+            if all(len(found[one].batches) >= more for one in behind):
+                break
+            found |= await self._find(behind, more)
+        return found
+
+    async def _find(self, ones: Sequence[Assembly], batches_max: int) -> dict[Assembly, Found]:
+        found: dict[Assembly, Found] = {}
         for at in range(0, len(ones), FIND_PARTITIONS_MAX):
             some = ones[at : at + FIND_PARTITIONS_MAX]
             wanted = [Wanted(one.partition, one.position) for one in some]
@@ -52,7 +63,7 @@ class Taker:
                 answers = await self._wal.find(wanted, batches_max)
             except KafkaError as error:
                 answers = [Found(error.code)] * len(some)
-            found += zip(some, answers, strict=True)
+            found.update(zip(some, answers, strict=True))
         return found
 
     async def take(self, step: Step) -> list[Taken]:
