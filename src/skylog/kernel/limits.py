@@ -307,9 +307,12 @@ REMOTE_METADATA_SNAPSHOT_BYTES_MAX: Final = 1024 * 1024 * 1024
 # Segments in one response that describes a remote log.
 REMOTE_SEGMENTS_DESCRIBED_MAX: Final = 2_000
 # What brokers keep of remote logs that they do not follow: segments in all, about 300 bytes each;
-# and how long one replica is asked for a remote log.
+# how long one replica is asked for a remote log; when one that nobody told is asked for again, for
+# reads to come, and of how many that is remembered.
 REMOTE_PREFIX_SEGMENTS_MAX: Final = 100_000
 REMOTE_PREFIX_LEARN_SECONDS_MAX: Final = 10.0
+REMOTE_PREFIX_ASK_AGAIN_SECONDS: Final = 30.0
+REMOTE_PREFIX_FAILURES_MAX: Final = 10_000
 # Pruning the WAL below remote segments: partitions whose offsets are asked for at once, segments of
 # a partition that are read back in one pass, and how many at the same time.
 PRUNED_PARTITIONS_PER_CALL_MAX: Final = 1_000

@@ -19,7 +19,12 @@ from tests.unit.tiered.remote_records import PARTITION, TOPIC, TOPIC_ID, History
 
 
 def context(
-    history: History | None, *, known: bool = True, allowed: bool = True, remote: bool = True
+    history: History | None,
+    *,
+    known: bool = True,
+    allowed: bool = True,
+    remote: bool = True,
+    broker: bool = False,
 ) -> Any:
     logs = {} if history is None else {PARTITION: history.log}
     return SimpleNamespace(
@@ -29,6 +34,7 @@ def context(
             image=SimpleNamespace(topic_name=lambda _: TOPIC if known else None),
         ),
         allowed=lambda name: allowed and name == TOPIC,
+        authorize_cluster=lambda operation, audit: broker,
     )
 
 
@@ -95,3 +101,8 @@ def test_refusals(world: Any, code: ErrorCode) -> None:
 def test_a_limit_must_be_positive(history: History) -> None:
     with pytest.raises(KafkaError):
         ask(context(history), limit=0)
+
+
+def test_brokers_may_ask_for_any_topic(history: History) -> None:
+    """One without a replica reads the segments for its clients."""
+    assert ask(context(history, allowed=False, broker=True)).topic == TOPIC

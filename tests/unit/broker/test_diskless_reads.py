@@ -53,6 +53,8 @@ class Engine:
         self.info = LogInfo(ErrorCode.NONE, 0, END, 1000, WAL_START)
         self.batches: list[Batch] = line(*[100] * END)
         self.fetched: list[int] = []
+        # WAL objects that are missing.
+        self.lost_below = 0
         self.failure: KafkaError | None = None
         # Called before a search by time returns.
         self.searched: Callable[[], None] = lambda: None
@@ -71,6 +73,8 @@ class Engine:
             ends = self.info.log_start_offset, self.info.high_watermark
             if not ends[0] <= one.offset <= ends[1]:
                 found.append(ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, (), 0, *ends))
+            elif one.offset < self.lost_below:
+                found.append(ReadResult(ErrorCode.KAFKA_STORAGE_ERROR, (), 0, *ends))
             elif one.offset < self.info.wal_start_offset:
                 found.append(ReadResult(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, (), 0, *ends))
             else:
@@ -136,7 +140,7 @@ class World:
         image: Any = SimpleNamespace(topic_by_id=lambda _: None)
         logs: Any = self.followed
         peers: Any = None
-        self.prefixes = TieredPrefixes(logs, image, peers, 1)
+        self.prefixes = TieredPrefixes(logs, image, peers, 1, self.reading.clock)
         self.reading.reader._logs = self.prefixes
         settings: Any = SimpleNamespace(
             fetch_wait_ms_max=20_000,
@@ -325,6 +329,35 @@ async def test_a_broker_that_stays_behind_is_not_available(world: World) -> None
     assert records(await world.read(5))  # the WAL has it
     world.followed.shown = None  # not followed, and nobody tells
     assert code(await world.read(2)) is ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+async def test_a_lost_object_of_the_wal_may_be_tiered(world: World) -> None:
+    """A restore brings back batches whose objects are gone; the remote log is read by and by."""
+    world.engine.info = world.engine.info._replace(wal_start_offset=0)
+    world.engine.lost_below = 10
+    world.followed.shown = RemoteLog(PARTITION, TOPIC)
+    assert code(await world.read(2)) is ErrorCode.KAFKA_STORAGE_ERROR
+    reading = asyncio.ensure_future(world.read(2))
+    await eventually(lambda: PARTITION in world.prefixes._waiting)
+    world.followed.catch_up()
+    assert records(await reading) == bytes_of(world.engine.batches[2:TIERED_END])
+    # Of a topic without tiered segments nobody is asked for any.
+    world.followed.shown = RemoteLog(PARTITION, TOPIC)
+    world.partition.tiered = None
+    reading = asyncio.ensure_future(world.read(2))
+    assert code(await reading) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not world.prefixes._waiting
+
+
+async def test_a_throttled_broker_does_not_read_what_has_moved(world: World) -> None:
+    world.settings.fetch_bytes_per_second_max = 50
+    world.reads.reconfigure(world.settings)
+    assert records(await world.read(0))
+    world.followed.shown = RemoteLog(PARTITION, TOPIC)
+    question = world.ask(2)
+    world.followed.shown = world.remote.log
+    (answer,) = await question.resolver([question.asked], Budget(1000))
+    assert records(answer) == b""
 
 
 # --- Budgets --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 from skylog.broker.handlers.tiered import describe_remote_log
 from skylog.broker.tiered.prefixes import TieredPrefixes
+from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.tiered.metadata.machine import RemoteLog
@@ -64,6 +65,7 @@ class Replicas:
                 image=SimpleNamespace(topic_name=lambda _: TOPIC),
             ),
             allowed=lambda _: True,
+            authorize_cluster=lambda operation, audit: True,
         )
         try:
             return describe_remote_log(context, request)
@@ -82,7 +84,10 @@ class World:
         )
         logs: Any = self.followed
         peers: Any = self.replicas
-        self.prefixes = TieredPrefixes(logs, image, peers, HERE, segments_max=segments_max)
+        self.clock = ManualClock()
+        self.prefixes = TieredPrefixes(
+            logs, image, peers, HERE, self.clock, segments_max=segments_max
+        )
 
     def tier(self, count: int, index: int = 0) -> TopicIdPartition:
         key = TopicIdPartition(TOPIC_ID, index)
@@ -199,3 +204,21 @@ async def test_a_slow_answer_is_there_for_the_next_read() -> None:
     world.prefixes.learn_soon(key)
     await world.prefixes.close()
     assert not world.prefixes._asking
+
+
+async def test_reads_to_come_do_not_ask_again_and_again() -> None:
+    world = World()
+    key = world.tier(1)
+    world.replicas.down |= {LEADER, FOLLOWER}
+    for _ in range(3):
+        world.prefixes.learn_soon(key)
+        await eventually(lambda: not world.prefixes._asking)
+    assert world.replicas.asked == [LEADER, FOLLOWER]
+    # One that needs it now asks all the same.
+    with pytest.raises(KafkaError):
+        await world.prefixes.learn(key)
+    assert len(world.replicas.asked) == 4
+    world.replicas.down.clear()
+    world.clock.advance(30_000)
+    world.prefixes.learn_soon(key)
+    await eventually(lambda: world.prefixes.known(key) is not None)

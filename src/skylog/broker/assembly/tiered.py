@@ -163,7 +163,7 @@ def open_tiered(
         idle_ms_max=tiered.index_cache_ttl_ms,
     )
     storage.on_delete = indexes.forget
-    prefixes = TieredPrefixes(logs, ports.image, ports.peers, node_id)
+    prefixes = TieredPrefixes(logs, ports.image, ports.peers, node_id, system.clock)
     reader = RemoteReader(
         prefixes, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
     )

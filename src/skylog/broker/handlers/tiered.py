@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import REMOTE_SEGMENTS_DESCRIBED_MAX
 from skylog.tiered.segments import RemoteSegment, TopicIdPartition
@@ -58,7 +59,9 @@ def _remote_log(context: RequestContext, partition: TopicIdPartition) -> RemoteL
         topic = remote.topic  # deleted, and its segments are being deleted
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if not context.allowed(topic):
+    # Brokers that have no replica read the segments for their clients.
+    is_broker = context.authorize_cluster(AclOperation.CLUSTER_ACTION, audit=False)
+    if not is_broker and not context.allowed(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if remote is None and not context.services.configs.log_config(topic).remote:
         # Not an error that clients try again.

@@ -23,7 +23,7 @@ from skylog.broker.partitions.port import (
 )
 from skylog.broker.partitions.questions import Question
 from skylog.broker.tiered.diskless_offsets import OffsetWanted
-from skylog.broker.tiered.diskless_reads import is_moved
+from skylog.broker.tiered.diskless_reads import is_gone
 from skylog.diskless.batch import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.plane import (
@@ -254,8 +254,8 @@ class PurePartitions:
         except KafkaError as error:
             return [read_error(error.code)] * len(asked)
         answers = [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
-        if self._tiered is not None and any(map(is_moved, results)):
-            await self._tiered.reads.read_moved(asked, results, answers, budget)
+        if self._tiered is not None and any(map(is_gone, results)):
+            await self._tiered.reads.read_gone(asked, results, answers, budget)
         return answers
 
     async def list_offsets(self, asked: Sequence[tuple[Any, int, int]]) -> list[Found | KafkaError]:

@@ -7,6 +7,7 @@ objects. That is decided for each partition by what this broker knows, and nobod
       their read fails           the WAL, which may still have it
     nothing known here has it    the WAL
       which says: moved          wait a moment until this broker knows the segment, and read that
+      or has lost its object     the same: as after a restore, which brings pruned batches back
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 EPOCHS: Final = ((SERVED_EPOCH, 0),)
 # How long a read waits until this broker knows a segment that the coordinator knows.
 MOVED_SECONDS_MAX: Final = 0.1
+_GONE: Final = (ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class TieredFetch(NamedTuple):
@@ -198,9 +200,9 @@ class DisklessReads:
                 answer.records = chained(result.parts, result.size)
                 answers[number] = answer
 
-    # -- the coordinator says that they have it ------------------------------------------------
+    # -- the WAL does not have it --------------------------------------------------------------
 
-    async def read_moved(
+    async def read_gone(
         self,
         asked: Sequence[tuple[ReadRequest, Reader]],
         results: Sequence[ReadResult],
@@ -208,19 +210,29 @@ class DisklessReads:
         budget: Budget,
     ) -> None:
         """Answer those of a fetch from the WAL whose records are there no more."""
-        moved = [number for number, result in enumerate(results) if is_moved(result)]
+        moved = [
+            number
+            for number, (one, result) in enumerate(zip(asked, results, strict=True))
+            if is_gone(result) and self._is_tiered(one[0])
+        ]
         known = await asyncio.gather(*(self._reached(asked[number][0]) for number in moved))
         left = budget.left - sum(result.size for result in results)
         min_one = budget.untouched and left == budget.left
+        is_throttled = self._reads.is_throttled()
         fetches: list[tuple[int, TieredFetch]] = []
         for number, remote in zip(moved, known, strict=True):
             request, reader = asked[number]
+            if remote is None:
+                continue
+            place = TopicIdPartition(request.topic_id, request.partition)
             size = max(min(request.max_bytes, left), 0)
-            if remote is not None:
-                place = TopicIdPartition(request.topic_id, request.partition)
-                one = TieredFetch(
-                    place, remote.topic, request.offset, size, min_one, reader.read_committed
-                )
+            one = TieredFetch(
+                place, remote.topic, request.offset, size, min_one, reader.read_committed
+            )
+            result = results[number]
+            if is_throttled:
+                answers[number] = one.answer(result.log_start_offset, result.high_watermark)
+            else:
                 fetches.append((number, one))
                 left, min_one = left - size, False
         found = await self._reads.finish(
@@ -232,6 +244,10 @@ class DisklessReads:
             info = LogInfo(ErrorCode.NONE, start, end)
             answers[number] = answer or self._without(one, data, info)
 
+    def _is_tiered(self, request: ReadRequest) -> bool:
+        state = self._engine.partitions.get(request.topic_id, request.partition)
+        return state is not None and state.served is not None and state.served.tiered is self
+
     async def _reached(self, request: ReadRequest) -> RemoteLog | None:
         place = TopicIdPartition(request.topic_id, request.partition)
         has = partial(_has, request.offset)
@@ -241,8 +257,9 @@ class DisklessReads:
         return await self._prefixes.reaching(place, has, MOVED_SECONDS_MAX)
 
 
-def is_moved(result: ReadResult) -> bool:
-    return result.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+def is_gone(result: ReadResult) -> bool:
+    """Whether the WAL has had the records, and cannot return them."""
+    return result.error in _GONE
 
 
 def _has(offset: int, remote: RemoteLog) -> bool:

@@ -11,10 +11,13 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import (
+    REMOTE_PREFIX_ASK_AGAIN_SECONDS,
+    REMOTE_PREFIX_FAILURES_MAX,
     REMOTE_PREFIX_LEARN_SECONDS_MAX,
     REMOTE_PREFIX_SEGMENTS_MAX,
     REMOTE_SEGMENTS_DESCRIBED_MAX,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from skylog.broker.net.peers import BrokerPeers
     from skylog.controller.image import ClusterImage
+    from skylog.kernel.clock import Clock
     from skylog.tiered.ports import RemoteLogs
     from skylog.tiered.segments import TopicIdPartition
     from skylog.wire.messages.describe_remote_log_response import DescribedRemoteSegment
@@ -46,6 +50,7 @@ class TieredPrefixes:
         image: ClusterImage,
         peers: BrokerPeers,
         node_id: int,
+        clock: Clock,
         *,
         segments_max: int = REMOTE_PREFIX_SEGMENTS_MAX,
     ) -> None:
@@ -53,10 +58,13 @@ class TieredPrefixes:
         self._image = image
         self._peers = peers
         self._node_id = node_id
+        self._clock = clock
         self._segments_max = segments_max
         # What others told, least recently used first, and how many segments that is.
         self._told: OrderedDict[TopicIdPartition, RemoteLog] = OrderedDict()
         self._segments = 0
+        # When replicas were asked in vain.
+        self._failed: dict[TopicIdPartition, float] = {}
         self._asking: dict[TopicIdPartition, asyncio.Task[RemoteLog]] = {}
         self._waiting: dict[TopicIdPartition, set[asyncio.Future[None]]] = {}
         logs.on_change(self._wake)
@@ -110,8 +118,9 @@ class TieredPrefixes:
             return None
 
     def learn_soon(self, partition: TopicIdPartition) -> None:
-        """Ask for it, for reads to come."""
-        if self._logs.get(partition) is None:
+        """Ask for it, for reads to come; not again and again if nobody tells."""
+        since = self._clock.monotonic() - self._failed.get(partition, -inf)
+        if self._logs.get(partition) is None and since >= REMOTE_PREFIX_ASK_AGAIN_SECONDS:
             self._ask(partition)
 
     async def close(self) -> None:
@@ -145,8 +154,13 @@ class TieredPrefixes:
 
     def _ended(self, partition: TopicIdPartition, task: asyncio.Task[RemoteLog]) -> None:
         self._asking.pop(partition, None)
-        if not task.cancelled():
-            task.exception()  # whoever asked may be gone
+        # Whoever asked may be gone.
+        if task.cancelled() or task.exception() is None:
+            self._failed.pop(partition, None)
+            return
+        if len(self._failed) >= REMOTE_PREFIX_FAILURES_MAX:
+            self._failed.clear()
+        self._failed[partition] = self._clock.monotonic()
 
     async def _learn(self, partition: TopicIdPartition) -> RemoteLog:
         try:
