@@ -24,7 +24,6 @@ from skylog.tiered.metadata.records import segment_started, segment_updated
 from skylog.tiered.ports import Published, SegmentFiles
 from skylog.tiered.segments import RemoteSegment, SegmentState, TopicIdPartition
 from skylog.wire.batch import split_batches
-from tests.consolidating import allowed
 from tests.integration import racks_cluster
 from tests.integration.broker_client import NOW, values
 from tests.integration.racks_cluster import ZoneClient
@@ -51,10 +50,7 @@ MS_APART = 10
 def three_brokers(**settings: str) -> Iterator[Cluster]:
     """In two racks: topics have two replicas, and one broker has none."""
     more = {name.replace("_", "."): text for name, text in settings.items()}
-    with (
-        allowed(),
-        racks_cluster.racks_cluster(3, ("a", "b"), settings={**SETTINGS, **more}) as cluster,
-    ):
+    with racks_cluster.racks_cluster(3, ("a", "b"), settings={**SETTINGS, **more}) as cluster:
         yield cluster
 
 

@@ -7,6 +7,7 @@ coordinators for all diskless partitions of a request.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from skylog.broker.partitions.diskless_errors import change_error, read_error
@@ -23,7 +24,6 @@ from skylog.broker.partitions.port import (
 )
 from skylog.broker.partitions.questions import Question
 from skylog.broker.tiered.diskless_offsets import OffsetWanted
-from skylog.broker.tiered.diskless_reads import is_gone
 from skylog.diskless.batch import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.plane import (
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 # How many batches a search by timestamp examines before it trusts the last one's metadata.
 SEARCHED_BATCHES_MAX: Final = 8
+_error_of: Final = attrgetter("error")
 # Offsets that the coordinator knows, wherever the records are.
 _OF_THE_LOG: Final = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
 
@@ -254,7 +255,7 @@ class PurePartitions:
         except KafkaError as error:
             return [read_error(error.code)] * len(asked)
         answers = [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
-        if self._tiered is not None and any(map(is_gone, results)):
+        if self._tiered is not None and any(map(_error_of, results)):
             await self._tiered.reads.read_gone(asked, results, answers, budget)
         return answers
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 EPOCHS: Final = ((SERVED_EPOCH, 0),)
 # How long a read waits until this broker knows a segment that the coordinator knows.
 MOVED_SECONDS_MAX: Final = 0.1
+# The WAL has had the records, and cannot return them.
 _GONE: Final = (ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -213,8 +214,10 @@ class DisklessReads:
         moved = [
             number
             for number, (one, result) in enumerate(zip(asked, results, strict=True))
-            if is_gone(result) and self._is_tiered(one[0])
+            if result.error in _GONE and self._is_tiered(one[0])
         ]
+        if not moved:
+            return
         known = await asyncio.gather(*(self._reached(asked[number][0]) for number in moved))
         left = budget.left - sum(result.size for result in results)
         min_one = budget.untouched and left == budget.left
@@ -255,11 +258,6 @@ class DisklessReads:
         if known is not None and has(known):
             return known
         return await self._prefixes.reaching(place, has, MOVED_SECONDS_MAX)
-
-
-def is_gone(result: ReadResult) -> bool:
-    """Whether the WAL has had the records, and cannot return them."""
-    return result.error in _GONE
 
 
 def _has(offset: int, remote: RemoteLog) -> bool:
