@@ -198,10 +198,14 @@ class AssemblySource:
         """What the coordinator said; answers may overtake each other, and no offset goes back."""
         known = self.info
         start = max(info.log_start_offset, known.log_start_offset)
+        wal_start = max(info.wal_start_offset, known.wal_start_offset, start)
+        is_overtaken = wal_start > info.wal_start_offset
         self.info = info._replace(
             log_start_offset=start,
             high_watermark=max(info.high_watermark, self._heard),
-            wal_start_offset=max(info.wal_start_offset, known.wal_start_offset, start),
+            # Bytes that left the WAL since would count twice, and expiry goes by them: rather none.
+            byte_size=0 if is_overtaken else info.byte_size,
+            wal_start_offset=wal_start,
         )
         self._heard = self.info.high_watermark
         if self._behind_since_ms < 0 and self._heard > self.covered_end:
@@ -239,7 +243,9 @@ class AssemblySource:
 
     def pruned(self, wal_start_offset: int) -> None:
         """The coordinator has let go of what is below."""
-        self.learn(self.info._replace(wal_start_offset=wal_start_offset))
+        if wal_start_offset > self.info.wal_start_offset:
+            # How many bytes are left in it, nobody said.
+            self.learn(self.info._replace(wal_start_offset=wal_start_offset, byte_size=0))
 
     # -- what the assembler says ---------------------------------------------------------------
 
