@@ -39,6 +39,7 @@ KINDS = (
     "record effective",
     "record void",
     "retention",
+    "rot",
     "same leader",
     "snapshot",
     "start",

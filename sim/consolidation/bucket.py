@@ -35,6 +35,9 @@ class Bucket(MemoryStore):
         self.changes = 0
         # Segments with a put that arrived after its sender had given up or was gone.
         self.late: set[bytes] = set()
+        # Segments that somebody has read from, and those that the store has spoilt.
+        self.looked_at: set[bytes] = set()
+        self.rotten: set[bytes] = set()
 
     def text_keys(self) -> list[str]:
         return [key.text for key in self._objects]
@@ -66,10 +69,13 @@ class BrokerStore(ObjectStore):
         await self.put(key, content)
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
-        found: bytes = await self._ask(
-            f"get {_suffix(key)}", lambda: at_once(self._bucket.get(key, start, end)), key
-        )
-        return found
+        def act() -> bytes:
+            self._bucket.looked_at.add(_id(key))
+            found: bytes = at_once(self._bucket.get(key, start, end))
+            return found
+
+        got: bytes = await self._ask(f"get {_suffix(key)}", act, key)
+        return got
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         found: ObjectInfo = await self._ask("head", lambda: at_once(self._bucket.head(key)), key)
@@ -95,9 +101,12 @@ class BrokerStore(ObjectStore):
         lost = ObjectError(name, Outcome.NOT_DONE)
         unclear = ObjectError(name, Outcome.AMBIGUOUS)
         request = Request(self._broker, name, act, lost, unclear)
-        if key.segment is not None:
-            request.segment_id = bytes(key.segment.segment_id)
+        request.segment_id = _id(key)
         return await self._broker.ask(request)
+
+
+def _id(key: ObjectKey) -> bytes:
+    return b"" if key.segment is None else bytes(key.segment.segment_id)
 
 
 def _suffix(key: ObjectKey) -> str:

@@ -28,6 +28,8 @@ class Plan:
     kills: int
     # How often bytes on a disk are damaged.
     damages: int
+    # How often the store spoils a segment.
+    rots: int
 
 
 def new_plan(rng: Random) -> Plan:
@@ -48,6 +50,7 @@ def new_plan(rng: Random) -> Plan:
         learning=rng.choice((3, 8)),
         kills=rng.choice((0, 1, 1)),
         damages=rng.choice((0, 0, 1)),
+        rots=rng.choice((0, 0, 0, 3)),
     )
 
 
@@ -67,4 +70,5 @@ CALM = Plan(
     learning=0,
     kills=0,
     damages=0,
+    rots=0,
 )

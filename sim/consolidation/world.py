@@ -15,6 +15,7 @@ from sim.consolidation.broker import PARTITION, TOPIC, SimBroker, State
 from sim.consolidation.bucket import Bucket
 from sim.consolidation.plan import Plan, new_plan
 from sim.consolidation.requests import Request, at_once
+from sim.consolidation.rot import rot
 from sim.consolidation.writing import Written, wal_object
 from sim.tiered.store import MetadataLog
 from skylog.diskless.plane import PruneResult
@@ -127,6 +128,7 @@ class World:
             (self._pause, 1),
             (self._resume, 4),
             (self._damage, plan.damages),
+            (self._rot, plan.rots),
             (self.topic.sync, 6),
             (self._topic_replicas, 1),
             (self._power_cut, 1),
@@ -153,7 +155,8 @@ class World:
         dice = self.rng.randrange(100)
         if not request.sender_waits and self.rng.random() < LATE:
             return  # much later
-        if dice < self.plan.given_up and request.sender_waits:
+        impatience = self.plan.given_up * (3 if request.name == "prune" else 1)
+        if dice < impatience and request.sender_waits:
             request.give_up()
             self.note("given up", request.name)
             return
@@ -293,6 +296,10 @@ class World:
         broker = self._any([one for one in self.brokers if one.up])
         if broker is not None and broker.damage(self.rng):
             self.note("damage", broker.node_id)
+
+    def _rot(self) -> None:
+        if rot(self):
+            self.note("rot")
 
     def _topic_replicas(self) -> None:
         """Others join or leave the one replica of the metadata topic that is in sync."""
