@@ -19,7 +19,14 @@ from skylog.tiered.rebuild import RebuiltLogs
 from tests.consolidating import CONSOLIDATING, SETTINGS, allowed, consolidating_broker
 from tests.integration.broker_client import Client
 from tests.integration.test_cluster_restore import backed_up, marks
-from tests.integration.tiered_topics import EARLIEST_LOCAL, alter, fill, offsets, read_all
+from tests.integration.tiered_topics import (
+    EARLIEST_LOCAL,
+    alter,
+    delete_records,
+    fill,
+    offsets,
+    read_all,
+)
 from tests.waiting import until
 
 BACKED_UP = {
@@ -92,6 +99,40 @@ def test_a_backup_from_before_a_prune(tmp_path: Path) -> None:
         until_pruned(client, "t", 45)
         read_all(client, "t", 0, 48)
     assert len(held) == 4 and all(path.exists() for path in held)
+
+
+def test_segments_that_were_deleted_since_the_backup_are_not_waited_for(tmp_path: Path) -> None:
+    """They are in neither tier: the log begins behind them, and readers are not stopped there."""
+    bucket, directory, kept = tmp_path / "bucket", tmp_path / "data", tmp_path / "kept"
+    with (
+        consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        client.create("t", 1, CONSOLIDATING)
+        fill(client, "t", 0, 43)
+        until_pruned(client, "t", 40)
+        backup = broker.node.maintenance.backup
+        assert backup is not None
+        broker.run(backup.run_once())
+        shutil.copytree(bucket / "backup", kept)
+        delete_records(client, "t", 21)
+        until(lambda: min(int(path.name[:20]) for path in bucket.rglob("*.rsm-manifest")) == 20)
+    shutil.rmtree(directory)
+    shutil.rmtree(bucket / "backup")
+    kept.rename(bucket / "backup")
+
+    report, remote = restore(bucket, directory)
+    assert report.partitions[0].log_start_offset == 0
+    assert len(remote.missing) == 4
+    with (
+        consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        until(lambda: offsets(client, "t", -2) == [20], "the log begins with what there is")
+        read_all(client, "t", 20, 43)
+        fill(client, "t", 43, 53)
+        until_pruned(client, "t", 50)
+        read_all(client, "t", 20, 53)
 
 
 def test_objects_that_were_pruned_since_the_backup_are_not_missed(tmp_path: Path) -> None:

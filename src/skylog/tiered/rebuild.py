@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from skylog.kernel.errors import StorageError
 from skylog.objects.store import ObjectError, ObjectStore
@@ -72,13 +72,20 @@ class WritableTopic(Protocol):
     async def end_offset(self, partition: int) -> int: ...
 
 
+class RestoredLog(NamedTuple):
+    """What a partition has besides its remote segments: from ``start`` to ``end`` (exclusive)."""
+
+    start: int
+    end: int
+
+
 async def rebuild_logs(
     store: ObjectStore,
     snapshots: Iterable[RemoteLog] = (),
-    end_of: Callable[[TopicIdPartition], int | None] = lambda partition: None,
+    restored: Callable[[TopicIdPartition], RestoredLog | None] = lambda partition: None,
 ) -> RebuiltLogs:
-    """Read the store. ``end_of`` is the end of what was restored of a partition; None if it has no
-    other records than its remote segments."""
+    """Read the store. ``restored`` is what was restored of a partition; None if it has no other
+    records than its remote segments."""
     known = merged(snapshots)
     rebuilt = RebuiltLogs()
     listed: set[bytes] = set()
@@ -89,8 +96,8 @@ async def rebuild_logs(
         if segment is None:
             continue
         listed.add(segment.id)
-        end = end_of(segment.partition)
-        if end is not None and segment.end_offset >= end:
+        log = restored(segment.partition)
+        if log is not None and segment.end_offset >= log.end:
             rebuilt.held.append(stored)
             continue
         if snapshot is None or snapshot.state is not SegmentState.COPY_FINISHED:
@@ -98,16 +105,18 @@ async def rebuild_logs(
         rebuilt.segments.setdefault(segment.partition, []).append(segment)
     for segments in rebuilt.segments.values():
         segments.sort(key=lambda one: (one.start_offset, one.id))
-    for partition, log in known.items():
-        rebuilt.log_starts[partition] = log.log_start
+    for partition, remote in known.items():
+        rebuilt.log_starts[partition] = remote.log_start
         left = rebuilt.segments.get(partition)
-        if left and log.log_start != NO_OFFSET and end_of(partition) is None:
-            # What lies below the first segment was deleted since, or is lost: in either case it
-            # is nowhere else.
-            rebuilt.log_starts[partition] = max(log.log_start, left[0].start_offset)
+        if left and remote.log_start != NO_OFFSET:
+            # What lies below the first segment was deleted since, or is lost: unless the log has
+            # it, it is nowhere.
+            log = restored(partition)
+            first = left[0].start_offset if log is None else min(left[0].start_offset, log.start)
+            rebuilt.log_starts[partition] = max(remote.log_start, first)
         rebuilt.missing += [
             segment
-            for segment in log.all()
+            for segment in remote.all()
             if segment.state is SegmentState.COPY_FINISHED and segment.id not in listed
         ]
     return rebuilt

@@ -18,7 +18,7 @@ from skylog.tiered.metadata.machine import Outcome, RemoteLog
 from skylog.tiered.metadata.partitioner import metadata_partition
 from skylog.tiered.metadata.records import segment_started, segment_updated
 from skylog.tiered.ports import MetadataPage, SegmentFiles
-from skylog.tiered.rebuild import RebuiltLogs, rebuild_logs, write_metadata
+from skylog.tiered.rebuild import RebuiltLogs, RestoredLog, rebuild_logs, write_metadata
 from skylog.tiered.segments import RemoteSegment, SegmentState, TopicIdPartition
 from skylog.tiered.storage import ObjectRemoteStorage
 from skylog.wire.metadata_records import decode_remote_log
@@ -201,9 +201,27 @@ async def test_what_reaches_above_the_restored_records_is_held(tmp_path: Path) -
     segments = [segment(n + 1, PARTITIONS[0], n * 10, n * 10 + 9) for n in range(3)]
     for one in segments:
         await made.copy(one)
-    rebuilt = await rebuild_logs(made.store, end_of=lambda partition: 20)
+    rebuilt = await rebuild_logs(made.store, restored=lambda partition: RestoredLog(0, 20))
     assert [stored.start_offset for stored in rebuilt.held] == [20]
     assert rebuilt.count == 2
+
+
+@pytest.mark.parametrize(("wal_start", "log_start"), [(0, 5), (7, 7), (10, 10), (30, 10)], ids=str)
+async def test_what_is_in_neither_tier_is_below_the_log_start(
+    tmp_path: Path, wal_start: int, log_start: int
+) -> None:
+    """A segment expired after the backup: only what the restored WAL has is left of its range."""
+    made = History(tmp_path)
+    segments = [segment(n + 1, PARTITIONS[0], n * 10, n * 10 + 9) for n in range(3)]
+    for one in segments:
+        await made.copy(one)
+    made.logs[PARTITIONS[0]].log_starts = [(3, 5)]
+    await made.storage.delete(segments[0])
+    logs = made.logs.values()
+    wal = RestoredLog(wal_start, 30)
+    rebuilt = await rebuild_logs(made.store, logs, lambda partition: wal)
+    assert rebuilt.log_starts[PARTITIONS[0]] == log_start
+    assert [one.id for one in rebuilt.missing] == [segments[0].id]
 
 
 async def test_hostile_manifests_are_told_and_left_out(tmp_path: Path) -> None:

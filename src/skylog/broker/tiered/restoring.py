@@ -15,7 +15,7 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.objects.holds import Hold, put_hold
 from skylog.tiered.metadata.snapshots import decode_snapshot
-from skylog.tiered.rebuild import RebuiltLogs, rebuild_logs
+from skylog.tiered.rebuild import RebuiltLogs, RestoredLog, rebuild_logs
 from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.records import encode_batch
 
@@ -48,12 +48,15 @@ class RemoteLogRestore:
         # First and last offsets of what they have without a gap.
         self._spans: dict[TopicPartition, list[tuple[int, int]]] = {}
 
-    async def batches(self, ends: Mapping[TopicPartition, int]) -> Mapping[int, bytes]:
+    async def batches(self, wal: Mapping[TopicPartition, tuple[int, int]]) -> Mapping[int, bytes]:
         manifests = await latest_of_all(self._backups)
         logs = [log for manifest in manifests for log in await self._logs(manifest)]
-        self.rebuilt = rebuilt = await rebuild_logs(
-            self._segments, logs, lambda one: ends.get((one.topic_id, one.partition_index))
-        )
+
+        def restored(partition: TopicIdPartition) -> RestoredLog | None:
+            found = wal.get(partition)
+            return None if found is None else RestoredLog(*found)
+
+        self.rebuilt = rebuilt = await rebuild_logs(self._segments, logs, restored)
         if rebuilt.held or rebuilt.unreadable:
             # They are not in the metadata, and are no orphans until an operator says so.
             oldest = min((one.created_ms for one in manifests), default=0)

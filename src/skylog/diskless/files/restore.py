@@ -102,9 +102,9 @@ class RestoreReport:
 class RemoteMetadata(Protocol):
     """What ``__remote_log_metadata`` is to say after the restore."""
 
-    async def batches(self, ends: Mapping[TopicPartition, int]) -> Mapping[int, bytes]:
-        """Batches by partition of that topic; ``ends`` are the restored ends of partitions that
-        have other records than their remote segments. The same on every node."""
+    async def batches(self, wal: Mapping[TopicPartition, tuple[int, int]]) -> Mapping[int, bytes]:
+        """Batches by partition of that topic; ``wal`` has the restored WAL start and the end of
+        partitions that have other records than their remote segments. The same on every node."""
         ...
 
     def has(self, partition: TopicPartition, first: int, last: int) -> bool:
@@ -246,12 +246,12 @@ class Restore:
         if not hosted and not self._machines:  # a controller need not read the store
             return []
         others = [await self._replayed(log) for log in elsewhere]
-        ends = {
-            partition: state.high_watermark
+        wal = {
+            partition: (state.wal_start_offset, state.high_watermark)
             for machine in (*self._machines, *others)
             for partition, _, state in machine.state.all_partitions()
         }
-        batches = await remote.batches(ends)
+        batches = await remote.batches(wal)
         return [self._new_log(backup, batches.get(backup.partition, b"")) for backup in hosted]
 
     def _new_log(self, backup: LogBackup, batches: bytes) -> Log:
