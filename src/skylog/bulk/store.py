@@ -60,7 +60,10 @@ def open_tiered_store(url: str, storage_url: str, options: Mapping[str, str]) ->
     moved, inside = options.get(STORAGE_URL), f"{storage_url.rstrip('/')}/"
     if moved and url.startswith(inside):
         url = f"{moved.rstrip('/')}/{url.removeprefix(inside)}"
-    return _open(options.get(TIERED_URL) or url, options, TIERED_URL)
+    address = options.get(TIERED_URL) or url
+    if not is_reachable(address):
+        raise ConfigError(f"the tiered segments at {address} can only be read by their brokers")
+    return _open(address, options, TIERED_URL)
 
 
 def _open(address: str, options: Mapping[str, str], setting: str) -> ObjectStore:

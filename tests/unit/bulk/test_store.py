@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from skylog.bulk.store import is_reachable, open_bulk_store, storage_settings
+from skylog.bulk.store import (
+    is_reachable,
+    open_bulk_store,
+    open_tiered_store,
+    storage_settings,
+)
 from skylog.kernel.errors import ConfigError
 
 ENDPOINT = "diskless.storage.s3.endpoint"
@@ -47,3 +52,19 @@ async def test_an_address_of_ones_own_replaces_the_broker_s(tmp_path: Path) -> N
         open_bulk_store(away, {})
     store = open_bulk_store(away, {"diskless.storage.url": tmp_path.as_uri()})
     await store.close()
+
+
+async def test_tiered_segments_move_with_the_bucket_that_they_are_in(tmp_path: Path) -> None:
+    (tmp_path / "tiered").mkdir()
+    away = "file:///not/of/this/machine"
+    mounted = {"diskless.storage.url": tmp_path.as_uri()}
+    for inside in (f"{away}/tiered", f"{away}/"):
+        await open_tiered_store(inside, away, mounted).close()
+    # One beside it is where the brokers say, or where an option of its own does.
+    with pytest.raises(ConfigError, match=r"set tiered\.storage\.url to where it is mounted"):
+        open_tiered_store(f"{away}-else/tiered", away, mounted)
+    given = {**mounted, "tiered.storage.url": (tmp_path / "tiered").as_uri()}
+    await open_tiered_store(f"{away}-else/tiered", away, given).close()
+    for nowhere in ("memory://", ""):
+        with pytest.raises(ConfigError):
+            open_tiered_store(nowhere, away, {})
