@@ -10,6 +10,7 @@ from skylog.client.admin.configs import ConfigAdmin, ConfigResource, ConfigType
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import TopicInfo
 from skylog.kernel.acl import AclOperation
+from skylog.kernel.config import is_true
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import Compression
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -93,7 +94,7 @@ def target_of(info: TopicInfo, values: Mapping[str, str]) -> TopicTarget:
         name=info.name,
         partitions=len(info.partitions),
         topic_id=info.topic_id,
-        diskless=values.get("diskless.enable") == "true",
+        diskless=is_true(values.get("diskless.enable")),
         message_bytes_max=int(values.get("max.message.bytes") or 1_048_588),
         keyed="compact" in values.get("cleanup.policy", ""),
         before_ms_max=_ms(values, "message.timestamp.before.max.ms") if bounded else _ANY_MS,

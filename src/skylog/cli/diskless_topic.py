@@ -12,6 +12,7 @@ from skylog.client.admin import Admin
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED
+from skylog.kernel.config import is_true
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ def describe(
     async def work(cluster: Cluster) -> tuple[dict[str, str | None], list[dict[str, Any]]]:
         found = await require_topic(cluster, topic)
         values = await topic_configs(cluster, topic, *_SETTINGS)
-        if values[DISKLESS] != "true":
+        if not is_true(values[DISKLESS]):
             raise CommandError(f"{topic} is not diskless; see `skylog topics describe {topic}`")
         keys = [TopicPartition(topic, index) for index in found.partitions]
         times = (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, LATEST)
@@ -73,7 +74,7 @@ def describe(
         for key in keys:
             segments = (
                 await Admin(cluster).tiered.segments(found, key.partition, finished_only=True)
-                if values[REMOTE] == "true"
+                if is_true(values[REMOTE])
                 else []
             )
             row = {

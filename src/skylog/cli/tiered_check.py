@@ -23,6 +23,7 @@ from skylog.client.admin.configs import ConfigResource, ConfigType
 from skylog.client.metadata import TopicInfo, TopicPartition
 from skylog.client.offsets import EARLIEST, EARLIEST_LOCAL, LATEST
 from skylog.kernel.clock import SystemClock
+from skylog.kernel.config import is_true
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.progress import Progress
 
@@ -276,6 +277,6 @@ async def remote_topics(cluster: Cluster) -> list[TopicInfo]:
         entries = answers[resource]
         if isinstance(entries, KafkaError):
             raise entries
-        if any(entry.value == "true" for entry in entries):
+        if any(is_true(entry.value) for entry in entries):
             found.append(topic)
     return found

@@ -14,6 +14,7 @@ from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.image.topics import Partition
 from skylog.controller.state import ControllerState
+from skylog.kernel.config import is_true
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import DISKLESS_METADATA
 
@@ -22,8 +23,7 @@ DISKLESS_ENABLE: Final = "diskless.enable"
 
 def is_wanted(state: ControllerState, name: str, overrides: Mapping[str, str]) -> bool:
     """Whether a new topic will be diskless; an internal topic never is."""
-    value = state.configs.topic_value(DISKLESS_ENABLE, state.layers(overrides))
-    if value != "true":
+    if not is_true(state.configs.topic_value(DISKLESS_ENABLE, state.layers(overrides))):
         return False
     if name.startswith("__"):
         if DISKLESS_ENABLE in overrides:
@@ -74,7 +74,7 @@ def check_unchanged(
     topic = state.image.topic(resource.name)
     if topic is None:
         return
-    wanted = state.configs.topic_value(DISKLESS_ENABLE, state.layers(after)) == "true"
+    wanted = is_true(state.configs.topic_value(DISKLESS_ENABLE, state.layers(after)))
     enabled = topic.diskless_enabled
     if DISKLESS_ENABLE in after and wanted != enabled:
         to = "diskless" if wanted else "classic"

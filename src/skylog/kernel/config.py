@@ -146,6 +146,11 @@ _COMMA: Final = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
 _BLANK: Final = "".join(map(chr, range(33)))  # what Java's trim removes
 
 
+def is_true(text: str | None) -> bool:
+    """Whether the text of a boolean, which is kept as it was given, says true."""
+    return text is not None and text.strip(_BLANK).lower() == "true"
+
+
 def parse(name: str, text: str, kind: ConfigType) -> Value:
     """Parse ``text`` as Kafka does: trimmed, lists split at commas, numbers range-checked."""
     trimmed = text.strip(_BLANK)

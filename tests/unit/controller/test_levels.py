@@ -127,6 +127,10 @@ def test_new_diskless_topics_are_remote_by_default() -> None:
         nodes.join(1, features=NEW)
         written = {"diskless.enable": "true", "remote.storage.enable": "true"}
         assert created(nodes, "d", diskless_enable="true") == written
+        # As given; it is true all the same.
+        loud = {"diskless.enable": " TRUE", "remote.storage.enable": "true"}
+        assert created(nodes, "loud", diskless_enable=" TRUE") == loud
+        assert nodes.image.topics.by_name["loud"].diskless_enabled
         off = {"diskless.enable": "true", "remote.storage.enable": "false"}
         assert created(nodes, "off", diskless_enable="true", remote_storage_enable="false") == off
         assert created(nodes, "classic") == {}

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from skylog.broker.assembly.diskless_planes import refuse_alone
 from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
+from skylog.kernel.config import is_true
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.settings.topics import topic_values
@@ -72,7 +73,7 @@ def _check_diskless(context: RequestContext, topic: CreatableTopic) -> None:
     services = context.services
     given = {config.name: config.value for config in topic.configs}
     default = topic_values({}, services.configs.current)["diskless.enable"]
-    wanted = given["diskless.enable"] == "true" if "diskless.enable" in given else default
+    wanted = is_true(given["diskless.enable"]) if "diskless.enable" in given else default
     if wanted and not is_internal(topic.name):
         refuse_alone(services.image, services.settings)
 

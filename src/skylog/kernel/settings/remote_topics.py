@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from skylog.kernel.config import Value
+from skylog.kernel.config import Value, is_true
 from skylog.kernel.errors import ConfigError
 
 REMOTE_STORAGE: Final = "remote.storage.enable"
@@ -57,7 +57,7 @@ def check_remote(values: Mapping[str, Value], existing: Mapping[str, str], *, sy
 
 def was_remote(overrides: Mapping[str, str]) -> bool:
     """Whether a topic with these overrides is remote; there is no broker-wide default."""
-    return overrides.get(REMOTE_STORAGE, "").strip().lower() == "true"
+    return is_true(overrides.get(REMOTE_STORAGE))
 
 
 def check_local_limits(values: Mapping[str, Value], prefix: str = "") -> None:
