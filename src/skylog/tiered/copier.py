@@ -67,7 +67,7 @@ class Copier:
             if needs_preparation(hosted, remote):
                 return True
             hosted.prepared()
-        if abandoned(remote, hosted.leader_epoch, hosted.failed):
+        if hosted.has_returned or abandoned(remote, hosted.leader_epoch, hosted.failed):
             return True
         return self._may_copy(hosted) and hosted.source.closed_end > hosted.covered_end
 
@@ -86,6 +86,8 @@ class Copier:
                 hosted.follow(remote)
                 if not hosted.is_prepared:
                     break
+            if hosted.has_returned:
+                hosted.take_back()
             left = abandoned(remote, hosted.leader_epoch, hosted.failed)
             is_claimed = remote.fence >= hosted.leader_epoch
             if left and is_claimed:
@@ -93,8 +95,13 @@ class Copier:
                 continue
             closed, due_ms = await self._next_closed(hosted, remote)
             now_ms = self._system.clock.now_ms()
-            if closed is not None and due_ms is not None and due_ms <= now_ms:
-                await self._copy(hosted, closed, backoff)
+            is_due = closed is not None and due_ms is not None and due_ms <= now_ms
+            if closed is not None and is_due and self._may_copy(hosted):
+                hosted.is_copying = True
+                try:
+                    await self._copy(hosted, closed, backoff)
+                finally:
+                    hosted.is_copying = False
             elif left:
                 await self._claim(hosted)
             else:
@@ -105,7 +112,8 @@ class Copier:
 
     @staticmethod
     def _may_copy(hosted: Hosted) -> bool:
-        return hosted.source.config.copies and not hosted.is_refused
+        config = hosted.source.config
+        return config.copies and not hosted.is_refused and not hosted.is_granted
 
     async def _next_closed(
         self, hosted: Hosted, remote: RemoteLog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skylog.kernel.limits import REMOTE_SEGMENTS_GIVEN_UP_MAX
 from skylog.log.epochs import NO_EPOCH
@@ -11,11 +11,14 @@ from skylog.tiered.lineage import Lineage
 from skylog.tiered.retention import LocalPart
 
 if TYPE_CHECKING:
+    from skylog.tiered.consolidation.grants import Grants
     from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import CopySource
     from skylog.tiered.segments import TopicIdPartition
 
 NOT_LEADING: Final = -1
+# diskless.tiering.assembler, which classic topics have too.
+BY_LEADER: Final = "broker"
 
 
 class Hosted:
@@ -27,6 +30,8 @@ class Hosted:
         "_covered_of",
         "expired_at",
         "failed",
+        "grants",
+        "is_copying",
         "is_prepared",
         "is_refused",
         "leader_epoch",
@@ -46,6 +51,10 @@ class Hosted:
         self.is_refused = False
         # Segments whose sagas this process has given up, or has brought to the end of a deletion.
         self.failed: dict[bytes, None] = {}
+        # What jobs assemble in this leader epoch, and whether this broker copies a segment of its
+        # own: never both, so that only one of them counts.
+        self.grants: Grants[Any] | None = None
+        self.is_copying = False
         # When it was last looked at for segments to expire.
         self.expired_at = float("-inf")
         self._covered = -1
@@ -67,6 +76,7 @@ class Hosted:
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.is_prepared = False
+            self.grants = None
 
     def prepared(self) -> None:
         self.is_prepared = True
@@ -76,6 +86,7 @@ class Hosted:
         self.leader_epoch = NOT_LEADING
         self.is_prepared = False
         self.failed.clear()
+        self.grants = None
 
     def give_up(self, segment_id: bytes) -> None:
         """Should it be listed as being copied, it is to be cleaned: a copy that nobody goes on
@@ -83,6 +94,21 @@ class Hosted:
         self.failed[segment_id] = None
         if len(self.failed) > REMOTE_SEGMENTS_GIVEN_UP_MAX:
             del self.failed[next(iter(self.failed))]
+
+    @property
+    def is_granted(self) -> bool:
+        return self.grants is not None and len(self.grants) > 0
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether jobs have segments of a partition that is assembled by its leader again."""
+        return self.is_granted and self.source.config.tiering_assembler == BY_LEADER
+
+    def take_back(self) -> None:
+        """End the work of jobs; what is being finished may still be."""
+        if self.grants is not None:
+            for grant in self.grants.take_all():
+                self.give_up(grant.segment.id)
 
     @property
     def lineage(self) -> Lineage:

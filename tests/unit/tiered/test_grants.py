@@ -120,7 +120,7 @@ def test_one_job_at_a_time_unless_another_takes_over() -> None:
 def test_what_is_being_finished_is_not_taken_back() -> None:
     grants = table()
     first, _ = grant(grants, run_of(0, 10, 10))
-    grants.finish(first, 0)
+    grants.finish(first, 0, 0)
     assert [one.segment.id for one in grants.take_over(OTHER)] == [id_of(1)]
     assert grants.expired(LEASE * 2) == []
     assert grants.give_up(id_of(0)) == []
@@ -143,20 +143,21 @@ def test_segments_are_finished_in_their_order() -> None:
     grants = table()
     first, second = grant(grants, run_of(0, 10, 10))
     with pytest.raises(KafkaError, match="to be finished first"):
-        grants.finish(second, 0)
-    grants.finish(first, 0)
+        grants.finish(second, 0, 0)
+    grants.finish(first, 0, 0)
     grants.ended(first.segment.id)
-    grants.finish(second, 10)
+    grants.finish(second, 10, 0)
     assert second.stage is GrantStage.FINISHING
 
 
 def test_what_somebody_else_has_covered_is_not_finished() -> None:
     grants = table()
     (only,) = grant(grants, run_of(0, 10))
-    with pytest.raises(KafkaError, match="the next one begins at 10"):
-        grants.finish(only, 10)
+    for covered, log_start in ((10, 0), (5, 0), (10, 10), (12, 12), (8, 5)):
+        with pytest.raises(KafkaError, match=f"the next one begins at {covered}"):
+            grants.finish(only, covered, log_start)
     # A log start within it: the rest is still wanted.
-    grants.finish(only, 9)
+    grants.finish(only, 9, 9)
 
 
 def test_what_has_not_begun_is_not_finished() -> None:
@@ -205,7 +206,7 @@ class Jobs:
         found = self.grants.get(wanted)
         assert found is not None
         try:
-            self.grants.finish(found, self.covered)
+            self.grants.finish(found, self.covered, 0)
         except KafkaError:
             assert wanted != self.open[0]
             return

@@ -141,6 +141,12 @@ class ExternalAssembly:
         granted = place.grants.repeated(job, asked)
         if granted is None:
             self._check_run(place, job, asked)
+            is_open = self._leases.open(len(asked))
+            if is_open > EXTERNAL_SEGMENTS_OPEN_MAX:
+                raise KafkaError(
+                    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                    f"{is_open} segments are being assembled for partitions of this broker",
+                )
             granted = await self._grant(place, job, asked)
         for grant in granted:
             await self._done(grant)
@@ -161,25 +167,10 @@ class ExternalAssembly:
         grants.check(job, asked, hosted.covered_end, now)
         if any(remote.segment(one.id) is not None for one in asked):
             raise refused("the id of a segment is in use")
-        own = [
-            segment
-            for segment in remote.unfinished()
-            if segment.state is SegmentState.COPY_STARTED
-            and segment.copier_epoch == hosted.leader_epoch
-            and grants.get(segment.id) is None
-            and segment.id not in hosted.failed
-        ]
-        if own and asked:
+        if asked and hosted.is_copying:
             # It was assembled by the leader, before the setting was changed.
             raise KafkaError(
-                ErrorCode.REPLICA_NOT_AVAILABLE,
-                f"the leader is copying offset {own[0].start_offset} itself",
-            )
-        is_open = self._leases.open
-        if is_open + len(asked) > EXTERNAL_SEGMENTS_OPEN_MAX:
-            raise KafkaError(
-                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                f"{is_open} segments are being assembled for partitions of this broker",
+                ErrorCode.REPLICA_NOT_AVAILABLE, "the leader is still copying a segment itself"
             )
 
     async def _grant(self, place: Place, job: Uuid, asked: Sequence[Asked]) -> list[SegmentGrant]:
@@ -287,7 +278,8 @@ class ExternalAssembly:
         place = await self._leases.refreshed(partition, leader_epoch)
         segment_id = grant.segment.id
         if grant.stage is not GrantStage.FINISHING:
-            place.grants.finish(grant, place.hosted.covered_end)
+            hosted = place.hosted
+            place.grants.finish(grant, hosted.covered_end, hosted.log_start_offset)
             self._run(grant, self._end(place, grant))
         await self._done(grant)
         if not self._is_finished(self._leases.place(partition, leader_epoch), segment_id):

@@ -164,8 +164,9 @@ class Grants(Generic[SampleT]):
             raise _refused(f"segment {segment_id} is not started yet")
         return grant
 
-    def finish(self, grant: Grant[SampleT], covered_end: int) -> None:
-        """From now on it may be finished; INVALID_REQUEST if it is not its turn."""
+    def finish(self, grant: Grant[SampleT], covered_end: int, log_start_offset: int) -> None:
+        """From now on it may be finished; INVALID_REQUEST if it is not its turn, or if somebody
+        else has finished what it begins with. What was deleted of it does not matter."""
         segment = grant.segment
         if self._open.get(segment.id) is not grant:
             raise gone(segment.id)
@@ -174,10 +175,11 @@ class Grants(Generic[SampleT]):
                 f"segment {segment.id} begins at {grant.start_offset}, and what is finished ends"
                 f" at {covered_end}: the ones before it are to be finished first"
             )
-        if grant.next_offset <= covered_end:
+        is_deleted = grant.next_offset <= log_start_offset
+        if is_deleted or covered_end > max(grant.start_offset, log_start_offset):
             raise _refused(
-                f"the offsets of segment {segment.id} are finished or deleted already: the next"
-                f" one begins at {covered_end}"
+                f"offsets of segment {segment.id} are finished or deleted already: the next one"
+                f" begins at {covered_end}"
             )
         grant.stage = GrantStage.FINISHING
 

@@ -60,14 +60,21 @@ class Leases:
         self._clock = clock
         self._grants: dict[TopicIdPartition, SegmentGrants] = {}
         self._watch: asyncio.Task[None] | None = None
+        self._open = 0
+        self._counted_at = float("-inf")
 
     async def close(self) -> None:
         await end_tasks([] if self._watch is None else [self._watch])
 
-    @property
-    def open(self) -> int:
-        """Segments that are granted, of all partitions."""
-        return sum(len(each) for each in self._grants.values())
+    def open(self, more: int) -> int:
+        """Segments that are granted, of all partitions, and ``more``. Counted now and then: a
+        request may be for all of them."""
+        now = self._clock.monotonic()
+        if now >= self._counted_at + EXTERNAL_LEASE_LOOK_SECONDS:
+            self._counted_at = now
+            self._open = sum(len(each) for each in self._grants.values())
+        self._open += more
+        return self._open
 
     async def refreshed(self, partition: TopicIdPartition, leader_epoch: int) -> Place:
         """As ``place``, with what the coordinator knows now."""
@@ -88,11 +95,6 @@ class Leases:
             )
         config = hosted.source.config
         if config.tiering_assembler != EXTERNAL:
-            if remote is not None and (left := self._grants.pop(partition, None)) is not None:
-                # The leader assembles the same offsets from now on.
-                self.give_up(
-                    Place(hosted, remote, left), left.take_all(), "the setting has changed"
-                )
             raise refused(
                 f"{hosted.topic} is assembled by its leaders: diskless.tiering.assembler is"
                 f" {config.tiering_assembler}"
@@ -103,9 +105,9 @@ class Leases:
             raise KafkaError(
                 ErrorCode.REPLICA_NOT_AVAILABLE, "the leader does not know its remote log yet"
             )
-        grants = self._grants.get(partition)
-        if grants is None or grants.leader_epoch != hosted.leader_epoch:
-            grants = self._grants[partition] = Grants(
+        grants = hosted.grants
+        if grants is None:
+            grants = hosted.grants = self._grants[partition] = Grants(
                 hosted.leader_epoch, EXTERNAL_SEGMENTS_PER_PARTITION_MAX, EXTERNAL_LEASE_SECONDS
             )
         place = Place(hosted, remote, grants)
@@ -145,7 +147,7 @@ class Leases:
             await asyncio.sleep(max(wait, EXTERNAL_LEASE_LOOK_SECONDS))
             for partition, grants in list(self._grants.items()):
                 hosted, remote = self._led.hosted(partition), self._logs.get(partition)
-                if hosted is None or hosted.leader_epoch != grants.leader_epoch:
+                if hosted is None or hosted.grants is not grants:
                     del self._grants[partition]  # another leader, or epoch, cleans up after it
                 elif remote is not None:
                     self._expire(Place(hosted, remote, grants))
