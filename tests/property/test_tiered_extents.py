@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -99,6 +100,22 @@ def test_pages_of_extents_follow_each_other(
         offset, pages = page.next_offset, pages + 1
     assert offset == base
     assert found == [one for one in range(start, base) if one in kept]
+
+
+def test_one_answer_looks_at_so_many_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if all are too old: the reader goes on behind them."""
+    monkeypatch.setattr(locating, "SEGMENTS_MAX", 3)
+    remote = Remote()
+    for at in range(8):
+        remote.put([stored(at, b"v")])
+    pages = []
+    offset = 0
+    while offset < 8:
+        wanted = RangeWanted(offset, 8, FIRST_MS + 1, 9, EPOCHS)
+        page: RangeFound = play(remote, locating.locate(remote.log, wanted))
+        pages.append((page.next_offset, page.has_more))
+        offset = page.next_offset
+    assert pages == [(3, True), (6, True), (8, False)]
 
 
 def test_a_segment_that_is_small_and_wanted_whole_needs_no_index() -> None:

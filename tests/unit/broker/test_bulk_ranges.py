@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from skylog.diskless.rules.offsets import LogState, log_info
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.tiered.layout.plan import AivenLayout
 from skylog.tiered.metadata.machine import RemoteLog
+from skylog.tiered.reading import locating
 from tests.unit.tiered.reading_world import FIRST_MS, Reading, Remote, stored
 from tests.unit.tiered.remote_records import PARTITION
 
@@ -250,6 +252,20 @@ async def test_answers_have_so_much_room(world: World) -> None:
         page = await world.locate(at, most=1)
         at, pages = page.wal.next_offset, pages + 1
     assert pages == 6
+
+
+async def test_segments_that_are_too_old_are_passed_over_page_by_page(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locating, "SEGMENTS_MAX", 2)
+    for start in range(0, 60, 10):
+        world.tier(start, start + 10)
+    world.plane.wal_start = 60
+    asked = RangeRequest(*PARTITION, 0, END, FIRST_MS + 50)
+    (first,) = await world.ranges.locate([asked], 100)
+    assert (first.wal.error, first.wal.next_offset, covered(first)) == (NONE, 20, [])
+    (last,) = await world.ranges.locate([replace(asked, start_offset=40)], 100)
+    assert (last.wal.next_offset, covered(last)) == (60, [(50, 59)])
 
 
 async def test_deleted_records_and_other_bounds_are_refused_as_ever(world: World) -> None:

@@ -8,6 +8,7 @@ this broker does not know yet is waited for, never passed over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -40,6 +41,7 @@ _PIECES_PER_SPLIT: Final = 4
 # Pieces and segments of one page of a plan: other requests get a turn after it.
 _PIECES_PER_PAGE: Final = 2_000
 _SEGMENTS_PER_PAGE: Final = 500
+_LOCATED_AT_ONCE: Final = 4
 _MOVED: Final = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
 _NOT_YET: Final = ErrorCode.REPLICA_NOT_AVAILABLE
 
@@ -69,6 +71,8 @@ class TieredRanges:
         self._layout = layout
         # The address of the segments' store, for clients.
         self.url = url
+        # Indexes come from the store, and consumers read there, too.
+        self._turns = asyncio.Semaphore(_LOCATED_AT_ONCE)
 
     def byte_size(self, place: TopicPartition) -> int:
         """Of all segments that are known here, even if the WAL has the same."""
@@ -101,9 +105,11 @@ class TieredRanges:
         for place, info in zip(tiered, infos, strict=True):
             begun = await self._begin(asked[place], info)
             if isinstance(begun, ErrorCode):
-                found[place] = _refused(begun, info)
+                found[place] = _without_splits(begun, info)
             elif begun.is_empty:
-                found[place] = replace(_refused(ErrorCode.NONE, info), next_offset=0, end_offset=0)
+                found[place] = replace(
+                    _without_splits(ErrorCode.NONE, info), next_offset=0, end_offset=0
+                )
             elif begun.remote is None:
                 of_wal[place] = begun.request
             else:
@@ -134,10 +140,14 @@ class TieredRanges:
         left = max_batches
         while True:
             infos = await self._infos([asked[place] for place in tiered])
-            for place, info in zip(tiered, infos, strict=True):
-                found[place], rest = await self._segments(asked[place], info, left)
+            begun = (
+                self._segments(asked[place], info, left)
+                for place, info in zip(tiered, infos, strict=True)
+            )
+            for place, (one, rest) in zip(tiered, await asyncio.gather(*begun), strict=True):
+                found[place] = one if len(one.extents) <= left else _cut(one, left)
                 left -= len(found[place].extents)
-                if rest is not None:
+                if rest is not None and found[place] is one:
                     of_wal[place] = rest
             left -= await self._locate_wal(of_wal, found, left)
             # Not known to be tiered, but the coordinator says so: once more.
@@ -161,9 +171,10 @@ class TieredRanges:
             return nothing, begun.request
         wanted = RangeWanted(span.start, span.end, span.min_timestamp, room, EPOCHS)
         try:
-            found = self._reader.locate(_key(asked), wanted)
-            if isinstance(found, Awaitable):
-                found = await found
+            async with self._turns:
+                found = self._reader.locate(_key(asked), wanted)
+                if isinstance(found, Awaitable):
+                    found = await found
         except KafkaError as error:
             if span.start >= info.wal_start_offset:
                 found = RangeFound((), span.start)
@@ -171,10 +182,10 @@ class TieredRanges:
                 code = _NOT_YET if error.code is _NOT_YET else ErrorCode.KAFKA_STORAGE_ERROR
                 return TieredRange(_located(code, info)), None
         located = _located(ErrorCode.NONE, info, found.next_offset, span.end)
-        is_whole = found.next_offset >= span.end
-        return TieredRange(located, found.extents), None if is_whole else replace(
-            begun.request, start_offset=found.next_offset
-        )
+        rest = None
+        if not found.has_more and found.next_offset < span.end:
+            rest = replace(begun.request, start_offset=found.next_offset)
+        return TieredRange(located, found.extents), rest
 
     async def _locate_wal(
         self, asked: dict[int, RangeRequest], found: dict[int, TieredRange], room: int
@@ -286,7 +297,7 @@ def _page(span: ranges.Span, remote: RemoteLog, info: LogInfo, split_bytes: int)
     )
 
 
-def _refused(error: ErrorCode, info: LogInfo) -> PlannedRange:
+def _without_splits(error: ErrorCode, info: LogInfo) -> PlannedRange:
     return PlannedRange(
         error, log_start_offset=info.log_start_offset, high_watermark=info.high_watermark
     )
@@ -300,6 +311,12 @@ def _located(error: ErrorCode, info: LogInfo, next_offset: int = -1, end: int = 
         log_start_offset=info.log_start_offset,
         high_watermark=info.high_watermark,
     )
+
+
+def _cut(found: TieredRange, room: int) -> TieredRange:
+    """As many extents as an answer has room for; the reader comes back for the others."""
+    behind = found.extents[room].base_offset
+    return TieredRange(replace(found.wal, next_offset=behind), found.extents[:room])
 
 
 def _settled(found: PlannedRange) -> PlannedRange:

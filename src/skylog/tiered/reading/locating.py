@@ -20,6 +20,8 @@ from skylog.tiered.segments import RemoteSegment
 
 # About as many bytes are read with one request.
 EXTENT_BYTES: Final = 8 * 1024 * 1024
+# Of one answer: other work of the loop gets a turn after them.
+SEGMENTS_MAX: Final = 1_000
 
 
 class RangeWanted(NamedTuple):
@@ -44,28 +46,32 @@ class Extent(NamedTuple):
 
 
 class RangeFound(NamedTuple):
-    """``next_offset``: how far this is, because there is no further segment or no room."""
+    """``next_offset``: how far this is; ``has_more``: because that was enough for one answer, not
+    because no segment has the next offset."""
 
     extents: Sequence[Extent]
     next_offset: int
+    has_more: bool = False
 
 
 def locate(remote: Segments, wanted: RangeWanted) -> Generator[Need, object, RangeFound]:
     found: list[Extent] = []
     lineage = EpochWalk(wanted.epochs, wanted.start)
     offset = wanted.start
-    while offset < wanted.end:
+    for _ in range(SEGMENTS_MAX):
+        if offset >= wanted.end:
+            return RangeFound(found, offset)
         segment = remote.segment_for(lineage.move_to(offset), offset)
         if segment is None:
-            break
+            return RangeFound(found, offset)
         until = min(segment.end_offset + 1, lineage.end, wanted.end)
         if segment.max_timestamp_ms >= wanted.min_timestamp:
             for extent in (yield from _extents(segment, offset, until)):
                 if len(found) == wanted.extents_max:
-                    return RangeFound(found, extent.base_offset)
+                    return RangeFound(found, extent.base_offset, has_more=True)
                 found.append(extent)
         offset = until
-    return RangeFound(found, offset)
+    return RangeFound(found, offset, has_more=offset < wanted.end)
 
 
 def _extents(
