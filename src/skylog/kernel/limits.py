@@ -253,7 +253,7 @@ DISKLESS_MOVES_KEPT_MAX: Final = 10_000
 # Topics whose partitions a coordinator creates in one write for another broker.
 DISKLESS_TOPICS_PER_WRITE_MAX: Final = 100
 # Batches that a coordinator drops in one write of a prune: commits do not wait long behind it.
-DISKLESS_PRUNED_BATCHES_MAX: Final = 2_000
+DISKLESS_PRUNED_BATCHES_MAX: Final = 500
 # A chunk of a coordinator's snapshot sent to a follower.
 DISKLESS_SNAPSHOT_PIECE_BYTES: Final = 4 * 1024 * 1024
 # Producers and partitions for whose lost batch a writer waits.
