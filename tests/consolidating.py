@@ -27,17 +27,11 @@ CONSOLIDATING = {**LOCAL, "diskless.enable": "true", "remote.storage.enable": "t
 
 
 @contextmanager
-def allowed() -> Iterator[None]:
-    """Diskless topics may have remote segments: always, by now."""
-    yield
-
-
-@contextmanager
 def consolidating_broker(
     bucket: Path, *, directory: Path | None = None, **settings: str
 ) -> Iterator[Broker]:
     """``settings`` have underscores for dots."""
     more = {name.replace("_", "."): text for name, text in settings.items()}
     given = {**SETTINGS, "diskless.storage.url": bucket.as_uri(), **more}
-    with allowed(), Broker(given, directory=directory) as broker:
+    with Broker(given, directory=directory) as broker:
         yield broker

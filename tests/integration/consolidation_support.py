@@ -143,8 +143,5 @@ def until_pruned(client: Client, topic: str, end: int) -> None:
 def consolidating_broker(directory: Path | None = None, **more: str) -> Iterator[Broker]:
     """Settings may have underscores for dots."""
     given = {name.replace("_", "."): text for name, text in more.items()}
-    with (
-        consolidating.allowed(),
-        Broker({**SETTINGS, **given}, directory=directory) as running,
-    ):
+    with Broker({**SETTINGS, **given}, directory=directory) as running:
         yield running

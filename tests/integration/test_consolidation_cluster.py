@@ -11,7 +11,7 @@ import pytest
 from skylog.testing.cluster import Cluster, ClusterNode
 from skylog.tiered.segments import RemoteSegment, SegmentState
 from skylog.wire.batch import split_batches
-from tests.consolidating import CONSOLIDATING, SETTINGS, allowed
+from tests.consolidating import CONSOLIDATING, SETTINGS
 from tests.integration import racks_cluster
 from tests.integration.racks_cluster import ZoneClient
 from tests.integration.tiered_topics import PER_SEGMENT, fill, read_all
@@ -29,7 +29,7 @@ MORE = {
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     settings = {**SETTINGS, **MORE}
-    with allowed(), racks_cluster.racks_cluster(3, ("a", "b", "c"), settings=settings) as running:
+    with racks_cluster.racks_cluster(3, ("a", "b", "c"), settings=settings) as running:
         yield running
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from skylog.testing.cluster import Cluster, ClusterNode
 from skylog.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tests.consolidating import allowed
 from tests.integration.consolidation_support import (
     CONSOLIDATING,
     PER_SEGMENT,
@@ -48,7 +47,7 @@ def cluster() -> Iterator[Cluster]:
         **CALM,
         "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
     }
-    with allowed(), racks_cluster(3, settings=settings) as running:
+    with racks_cluster(3, settings=settings) as running:
         yield running
 
 

@@ -16,7 +16,7 @@ from skylog.diskless.files.restore import RestoreReport
 from skylog.kernel.settings import load_settings
 from skylog.testing.cluster import Cluster, ClusterNode, start_together
 from skylog.tiered.rebuild import RebuiltLogs
-from tests.consolidating import CONSOLIDATING, SETTINGS, allowed, consolidating_broker
+from tests.consolidating import CONSOLIDATING, SETTINGS, consolidating_broker
 from tests.integration.broker_client import Client
 from tests.integration.test_cluster_restore import backed_up, marks
 from tests.integration.tiered_topics import (
@@ -190,10 +190,7 @@ def test_nodes_with_different_backups_restore_the_same(tmp_path: Path) -> None:
         "rlmm.config.remote.log.metadata.topic.min.isr": "1",
         "offsets.topic.num.partitions": "1",
     }
-    with (
-        allowed(),
-        Cluster(brokers=2, controllers=1, settings=given, directory=tmp_path / "nodes") as cluster,
-    ):
+    with Cluster(brokers=2, controllers=1, settings=given, directory=tmp_path / "nodes") as cluster:
         controller, brokers = cluster.controllers[0], cluster.brokers
         with Client(brokers[0].bootstrap) as client:
             client.create("t", 1, CONSOLIDATING)

@@ -16,7 +16,6 @@ from skylog.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.consolidating import allowed
 from tests.integration.consolidation_support import (
     CONSOLIDATING,
     SETTINGS,
@@ -51,7 +50,7 @@ def cluster(bucket: Path) -> Iterator[Cluster]:
         "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
         "diskless.storage.url": bucket.as_uri(),
     }
-    with allowed(), racks_cluster(3, settings=settings) as running:
+    with racks_cluster(3, settings=settings) as running:
         yield running
 
 

@@ -23,7 +23,6 @@ from skylog.wire.messages.update_features_request import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
-from tests.consolidating import allowed
 from tests.unit.controller.support import Bench, registration, topic
 
 NEW = [Feature(name, *span) for name, span in BROKER_FEATURES.items()]
@@ -100,61 +99,57 @@ def test_an_old_broker_does_not_join_a_cluster_with_remote_topics() -> None:
 
 def test_remote_segments_of_diskless_topics_need_a_level_of_their_own() -> None:
     """A coordinator of level 1 would delete the records that are to be pruned."""
-    with allowed():
-        nodes = bench(diskless_metadata_replicas=1)
-        nodes.join(1, features=NEW)
-        nodes.join(2, features=ONE)
-        assert create(nodes, "classic") == (0, None)
-        code, message = create(nodes, "d", diskless_enable="true")
-        assert code == ErrorCode.INVALID_CONFIG
-        assert message is not None and "these have not: 2." in message
-        plain = topic("plain", replicas=-1, diskless_enable="true")
-        assert nodes.create(plain).topics[0].error_code == 0
-        assert enable(nodes, "plain") == ErrorCode.INVALID_CONFIG
-        nodes.expire(2)
-        nodes.join(2, features=NEW, life=1)
-        assert enable(nodes, "plain") == 0
-        assert enable(nodes, "plain", "false") == ErrorCode.INVALID_CONFIG
-        refused = nodes.refused(registration(3, features=ONE))
-        assert refused.code is ErrorCode.UNSUPPORTED_VERSION
-        assert "topic plain has remote.storage.enable=true" in (refused.message or "")
+    nodes = bench(diskless_metadata_replicas=1)
+    nodes.join(1, features=NEW)
+    nodes.join(2, features=ONE)
+    assert create(nodes, "classic") == (0, None)
+    code, message = create(nodes, "d", diskless_enable="true")
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message is not None and "these have not: 2." in message
+    plain = topic("plain", replicas=-1, diskless_enable="true")
+    assert nodes.create(plain).topics[0].error_code == 0
+    assert enable(nodes, "plain") == ErrorCode.INVALID_CONFIG
+    nodes.expire(2)
+    nodes.join(2, features=NEW, life=1)
+    assert enable(nodes, "plain") == 0
+    assert enable(nodes, "plain", "false") == ErrorCode.INVALID_CONFIG
+    refused = nodes.refused(registration(3, features=ONE))
+    assert refused.code is ErrorCode.UNSUPPORTED_VERSION
+    assert "topic plain has remote.storage.enable=true" in (refused.message or "")
 
 
 def test_new_diskless_topics_are_remote_by_default() -> None:
     """Written out: a topic stays what it was created as when the default changes."""
-    with allowed():
-        nodes = bench(diskless_tiering=True)
-        nodes.join(1, features=NEW)
-        written = {"diskless.enable": "true", "remote.storage.enable": "true"}
-        assert created(nodes, "d", diskless_enable="true") == written
-        # As given; it is true all the same.
-        loud = {"diskless.enable": " TRUE", "remote.storage.enable": "true"}
-        assert created(nodes, "loud", diskless_enable=" TRUE") == loud
-        assert nodes.image.topics.by_name["loud"].diskless_enabled
-        off = {"diskless.enable": "true", "remote.storage.enable": "false"}
-        assert created(nodes, "off", diskless_enable="true", remote_storage_enable="false") == off
-        assert created(nodes, "classic") == {}
-        assert created(nodes, "__system") == {}
-        old = bench(diskless_tiering=True)
-        old.join(1, features=ONE)
-        assert created(old, "upgrading", diskless_enable="true") == {"diskless.enable": "true"}
+    nodes = bench(diskless_tiering=True)
+    nodes.join(1, features=NEW)
+    written = {"diskless.enable": "true", "remote.storage.enable": "true"}
+    assert created(nodes, "d", diskless_enable="true") == written
+    # As given; it is true all the same.
+    loud = {"diskless.enable": " TRUE", "remote.storage.enable": "true"}
+    assert created(nodes, "loud", diskless_enable=" TRUE") == loud
+    assert nodes.image.topics.by_name["loud"].diskless_enabled
+    off = {"diskless.enable": "true", "remote.storage.enable": "false"}
+    assert created(nodes, "off", diskless_enable="true", remote_storage_enable="false") == off
+    assert created(nodes, "classic") == {}
+    assert created(nodes, "__system") == {}
+    old = bench(diskless_tiering=True)
+    old.join(1, features=ONE)
+    assert created(old, "upgrading", diskless_enable="true") == {"diskless.enable": "true"}
 
 
 def test_the_default_of_diskless_topics_is_remote_too() -> None:
-    with allowed():
-        nodes = bench("log.diskless.enable=true", diskless_tiering=True)
-        nodes.join(1, features=NEW)
-        written = {"diskless.enable": "true", "remote.storage.enable": "true"}
-        assert created(nodes, "d") == written
-        assert created(nodes, "classic", diskless_enable="false") == {"diskless.enable": "false"}
-        assert created(nodes, "__system") == {}
+    nodes = bench("log.diskless.enable=true", diskless_tiering=True)
+    nodes.join(1, features=NEW)
+    written = {"diskless.enable": "true", "remote.storage.enable": "true"}
+    assert created(nodes, "d") == written
+    assert created(nodes, "classic", diskless_enable="false") == {"diskless.enable": "false"}
+    assert created(nodes, "__system") == {}
 
 
 def test_the_default_can_be_off() -> None:
-    with allowed():
-        nodes = bench(diskless_tiering=False)
-        nodes.join(1, features=NEW)
-        assert created(nodes, "d", diskless_enable="true") == {"diskless.enable": "true"}
+    nodes = bench(diskless_tiering=False)
+    nodes.join(1, features=NEW)
+    assert created(nodes, "d", diskless_enable="true") == {"diskless.enable": "true"}
 
 
 def test_the_level_cannot_be_finalized() -> None:

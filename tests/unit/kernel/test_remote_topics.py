@@ -20,7 +20,6 @@ from skylog.kernel.settings.topics import (
     validate_topic_configs,
 )
 from skylog.log.config import LogConfig
-from tests.consolidating import allowed
 
 ON = "remote.log.storage.system.enable=true"
 LIMITS = (-2, -1, 0, 5, 10, 2**63 - 1)
@@ -167,12 +166,11 @@ DISKLESS = {"diskless.enable": "true", "remote.storage.enable": "true"}
 
 
 def test_a_diskless_topic_is_remote_under_kafkas_rules() -> None:
-    with allowed():
-        assert refusal(DISKLESS, settings()) == SYSTEM_OFF
-        assert refusal(DISKLESS, settings(ON)) is None
-        # Checked, though they govern nothing: the topic might be read by Kafka one day.
-        limits = {"local.retention.ms": "11", "retention.ms": "10"}
-        assert refusal({**DISKLESS, **limits}, settings(ON)) == kafkas_answer("ms", 11, 10)
+    assert refusal(DISKLESS, settings()) == SYSTEM_OFF
+    assert refusal(DISKLESS, settings(ON)) is None
+    # Checked, though they govern nothing: the topic might be read by Kafka one day.
+    limits = {"local.retention.ms": "11", "retention.ms": "10"}
+    assert refusal({**DISKLESS, **limits}, settings(ON)) == kafkas_answer("ms", 11, 10)
 
 
 @pytest.mark.parametrize("delete", ["true", "false"])
@@ -180,16 +178,15 @@ def test_a_diskless_topic_is_remote_under_kafkas_rules() -> None:
 def test_a_diskless_topic_stays_remote(after: dict[str, str], delete: str) -> None:
     """Deleting remote data, as a classic topic can, would delete all that was pruned."""
     kept = {"diskless.enable": "true", "remote.log.delete.on.disable": delete}
-    with allowed():
-        said = refusal({**kept, **after}, settings(ON), DISKLESS)
-        assert said is not None
-        assert said.startswith("Remote storage of a diskless topic cannot be disabled")
-        assert "set `remote.log.copy.disable=true`" in said
-        stopped = {**DISKLESS, "remote.log.copy.disable": "true"}
-        assert refusal(stopped, settings(ON), DISKLESS) is None
-        assert refusal(DISKLESS, settings(ON), stopped) is None
-        # It may become remote at any time.
-        assert refusal(DISKLESS, settings(ON), {"diskless.enable": "true"}) is None
+    said = refusal({**kept, **after}, settings(ON), DISKLESS)
+    assert said is not None
+    assert said.startswith("Remote storage of a diskless topic cannot be disabled")
+    assert "set `remote.log.copy.disable=true`" in said
+    stopped = {**DISKLESS, "remote.log.copy.disable": "true"}
+    assert refusal(stopped, settings(ON), DISKLESS) is None
+    assert refusal(DISKLESS, settings(ON), stopped) is None
+    # It may become remote at any time.
+    assert refusal(DISKLESS, settings(ON), {"diskless.enable": "true"}) is None
 
 
 @pytest.mark.parametrize(
