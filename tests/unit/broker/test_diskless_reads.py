@@ -56,8 +56,8 @@ class Engine:
         # WAL objects that are missing.
         self.lost_below = 0
         self.failure: KafkaError | None = None
-        # Called before a search by time returns.
-        self.searched: Callable[[], None] = lambda: None
+        # Called after each question for offsets.
+        self.listed: Callable[[], None] = lambda: None
 
     async def log_info(self, asked: Sequence[Any]) -> list[LogInfo]:
         if self.failure is not None:
@@ -91,8 +91,7 @@ class Engine:
             LATEST: self.info.high_watermark,
         }
         found = [self._offset(named, timestamp) for _, _, timestamp in asked]
-        if not all(timestamp in named for _, _, timestamp in asked):
-            self.searched()
+        self.listed()
         return found
 
     def _offset(self, named: dict[int, int], timestamp: int) -> ListOffsetsResult:
@@ -134,7 +133,8 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.engine = Engine()
         self.remote = Remote()
-        self.remote.put(self.engine.batches[:TIERED_END])
+        self.remote.put(self.engine.batches[:WAL_START])
+        self.remote.put(self.engine.batches[WAL_START:TIERED_END])
         self.followed = Followed(self.remote)
         self.reading = Reading(folder, self.remote)
         image: Any = SimpleNamespace(topic_by_id=lambda _: None)
@@ -216,7 +216,8 @@ def code(answer: object) -> ErrorCode:
 @pytest.mark.parametrize("offset", [0, 4, 5, 9])
 async def test_what_is_tiered_is_not_read_from_the_wal(world: World, offset: int) -> None:
     answer = await world.read(offset)
-    assert records(answer) == bytes_of(world.engine.batches[offset:TIERED_END])
+    end = WAL_START if offset < WAL_START else TIERED_END
+    assert records(answer) == bytes_of(world.engine.batches[offset:end])
     assert world.engine.fetched == []
 
 
@@ -319,7 +320,7 @@ async def test_a_broker_that_is_behind_waits_for_the_metadata_topic(world: World
     reading = asyncio.ensure_future(world.read(2))
     await eventually(lambda: PARTITION in world.prefixes._waiting)
     world.followed.catch_up()
-    assert records(await reading) == bytes_of(world.engine.batches[2:TIERED_END])
+    assert records(await reading) == bytes_of(world.engine.batches[2:WAL_START])
     assert world.engine.fetched == [2]
 
 
@@ -340,13 +341,39 @@ async def test_a_lost_object_of_the_wal_may_be_tiered(world: World) -> None:
     reading = asyncio.ensure_future(world.read(2))
     await eventually(lambda: PARTITION in world.prefixes._waiting)
     world.followed.catch_up()
-    assert records(await reading) == bytes_of(world.engine.batches[2:TIERED_END])
+    assert records(await reading) == bytes_of(world.engine.batches[2:WAL_START])
     # Of a topic without tiered segments nobody is asked for any.
     world.followed.shown = RemoteLog(PARTITION, TOPIC)
     world.partition.tiered = None
-    reading = asyncio.ensure_future(world.read(2))
-    assert code(await reading) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert not world.prefixes._waiting
+    asked: list[object] = []
+
+    async def reaching(*given: object) -> None:
+        asked.append(given)
+
+    world.prefixes.reaching = reaching  # type: ignore[assignment]
+    assert code(await world.read(2)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert asked == []
+
+
+async def test_what_others_told_is_asked_for_again_if_it_is_wrong(world: World) -> None:
+    world.followed.shown = None
+    world.prefixes._keep(PARTITION, world.remote.log)
+    assert world.ask(2).reserves
+    world.remote.failures = [unavailable() for _ in range(20)]
+    assert code(await world.read(3)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.prefixes.known(PARTITION) is None
+
+
+async def test_a_broker_without_a_replica_asks_for_those_who_read_from_behind(
+    world: World,
+) -> None:
+    asked: list[object] = []
+    world.prefixes.learn_soon = asked.append  # type: ignore[method-assign]
+    world.followed.shown = None
+    world.ask(END)
+    assert asked == []
+    world.ask(END - 1)
+    assert asked == [PARTITION]
 
 
 async def test_a_throttled_broker_does_not_read_what_has_moved(world: World) -> None:
@@ -379,6 +406,13 @@ async def test_a_fetch_reserves_what_it_may_read(world: World) -> None:
     assert world.engine.fetched == []
 
 
+async def test_something_is_left_for_an_earlier_partition(world: World) -> None:
+    budget = Budget(1000)
+    budget.held = True
+    question = world.ask(0, budget)
+    assert (question.reserves, question.asked.min_one) == (500, False)
+
+
 async def test_without_budget_only_the_ends_are_told(world: World) -> None:
     question = world.ask(0, Budget(0, untouched=False))
     assert not question.reserves
@@ -407,6 +441,12 @@ async def test_a_moved_read_takes_what_the_others_left(world: World) -> None:
     answers = await questions[0].resolver(asked, budget)
     assert records(answers[0]) == bytes_of(world.engine.batches[15:])
     assert records(answers[1]) == bytes_of(world.engine.batches[2:4])
+    # Of several, each takes what those before it have left.
+    world.followed.shown = RemoteLog(PARTITION, TOPIC)
+    questions = [world.ask(2), world.ask(3)]
+    world.followed.shown = world.remote.log
+    answers = await questions[0].resolver([one.asked for one in questions], Budget(3 * size))
+    assert [records(one) for one in answers] == [bytes_of(world.engine.batches[2:5]), b""]
 
 
 # --- Offsets --------------------------------------------------------------------------------------
@@ -426,7 +466,7 @@ async def test_what_is_pruned_during_a_search_is_found(world: World) -> None:
     def pruned() -> None:
         world.engine.info = world.engine.info._replace(wal_start_offset=TIERED_END)
 
-    world.engine.searched = pruned
+    world.engine.listed = pruned
     assert await world.offset(FIRST_MS + 7000) == Found(FIRST_MS + 7000, 7, 0)
 
 
@@ -441,7 +481,8 @@ async def test_a_search_needs_all_segments(world: World) -> None:
         ErrorCode.REPLICA_NOT_AVAILABLE,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     )
-    # Without a prefix that is only tiered, the WAL has everything.
+    # Without a prefix that is only tiered, the WAL has everything, and nobody is asked.
+    world.followed.shown = None
     world.engine.info = world.engine.info._replace(wal_start_offset=0)
     assert await world.offset(FIRST_MS) == Found(FIRST_MS, 0, 0)
 
@@ -449,14 +490,23 @@ async def test_a_search_needs_all_segments(world: World) -> None:
 async def test_what_is_tiered_and_what_is_next(world: World) -> None:
     assert await world.offset(-5) == Found(-1, TIERED_END - 1, 0)
     assert await world.offset(-6) == Found(-1, TIERED_END, 0)
-    world.engine.info = world.engine.info._replace(log_start_offset=15, wal_start_offset=15)
+    # What lies behind a gap does not count.
+    world.remote.put(world.engine.batches[15:18])
     assert await world.offset(-5) == Found(-1, TIERED_END - 1, 0)
-    assert await world.offset(-6) == Found(-1, 15, 0)
+    assert await world.offset(-6) == Found(-1, TIERED_END, 0)
+    world.engine.info = world.engine.info._replace(log_start_offset=18, wal_start_offset=18)
+    assert await world.offset(-5) == Found(-1, 17, 0)
+    assert await world.offset(-6) == Found(-1, 18, 0)
     world.followed.shown = RemoteLog(PARTITION, TOPIC)
     assert await world.offset(-5) == Found()
-    assert await world.offset(-6) == Found(-1, 15, 0)
+    assert await world.offset(-6) == Found(-1, 18, 0)
     world.followed.shown = None
     assert code(await world.offset(-5)) is ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+async def test_the_latest_record_of_both_tiers(world: World) -> None:
+    """The WAL of this world finds none; what it could find is not searched for in segments."""
+    assert await world.offset(-3) == Found(FIRST_MS + 4000, 4, 0)
 
 
 async def test_a_store_that_fails_is_asked_again(world: World) -> None:

@@ -76,11 +76,13 @@ class Replicas:
 class World:
     def __init__(self, segments_max: int = 1000) -> None:
         self.followed = Followed()
+        self.dead: set[int] = set()
         self.replicas = Replicas()
         state = SimpleNamespace(leader=LEADER, isr=(LEADER, FOLLOWER), replicas=(FOLLOWER, LEADER))
         topic = SimpleNamespace(partitions=dict.fromkeys(range(10), state))
         image: Any = SimpleNamespace(
-            topic_by_id=lambda id_: topic if id_ == TOPIC_ID else None, is_alive=lambda _: True
+            topic_by_id=lambda id_: topic if id_ == TOPIC_ID else None,
+            is_alive=lambda node_id: node_id not in self.dead,
         )
         logs: Any = self.followed
         peers: Any = self.replicas
@@ -222,3 +224,15 @@ async def test_reads_to_come_do_not_ask_again_and_again() -> None:
     world.clock.advance(30_000)
     world.prefixes.learn_soon(key)
     await eventually(lambda: world.prefixes.known(key) is not None)
+
+
+async def test_neither_dead_brokers_nor_this_one_are_asked() -> None:
+    world = World()
+    key = world.tier(1)
+    world.dead.add(LEADER)
+    await world.prefixes.learn(key)
+    assert world.replicas.asked == [FOLLOWER]
+    world.prefixes._node_id = FOLLOWER
+    with pytest.raises(KafkaError):
+        await world.prefixes.learn(key)
+    assert world.replicas.asked == [FOLLOWER]

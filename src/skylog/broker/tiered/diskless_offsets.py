@@ -128,8 +128,7 @@ class TieredOffsets:
         if tiered is None:
             return latest
         # Of two that are as late, the first.
-        is_later = latest.offset < 0 or tiered.timestamp >= latest.timestamp
-        return Found(*tiered) if is_later else latest
+        return Found(*tiered) if tiered.timestamp >= latest.timestamp else latest
 
     async def _covering(self, place: TopicIdPartition, bounds: _Bounds) -> RemoteLog:
         """The remote log once it has everything that the WAL does not have."""
