@@ -19,7 +19,7 @@ def pieces(source: Source, size: int, piece_bytes: int) -> Iterator[Buffer]:
     """The bytes in pieces of at most ``piece_bytes``. Blocks: not for the event loop."""
     left = size
     for part in source:
-        for piece in pieces_of(part, piece_bytes):
+        for piece in _pieces_of(part, piece_bytes):
             left -= len(piece)
             if left < 0:
                 raise wrong_size(size, "more")
@@ -36,11 +36,11 @@ def unreadable(path: Path, error: OSError) -> ObjectError:
     return ObjectError(f"cannot read {path}: {error.strerror}", Outcome.REFUSED)
 
 
-def pieces_of(part: Path | CheckedFile | Buffer, piece_bytes: int) -> Iterator[Buffer]:
+def _pieces_of(part: Path | CheckedFile | Buffer, piece_bytes: int) -> Iterator[Buffer]:
     """The bytes of one part, a checked file's behind its check."""
     if isinstance(part, CheckedFile):
         check = part.check()
-        for piece in pieces_of(part.path, piece_bytes):
+        for piece in _pieces_of(part.path, piece_bytes):
             check.take(piece)
             yield piece
         check.end()
