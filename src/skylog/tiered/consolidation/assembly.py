@@ -7,7 +7,7 @@ of a dropped one concerns nobody. A file is open only while it is written to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -22,9 +22,9 @@ from skylog.log.names import (
     file_name,
 )
 from skylog.tiered.assembly import SegmentAssembler
+from skylog.tiered.consolidation.parts import Run, batches_in
 from skylog.tiered.consolidation.plan import due_ms, ends_before
 from skylog.tiered.consolidation.walk import SegmentWalk
-from skylog.wire.batch import split_batches
 
 if TYPE_CHECKING:
     from skylog.log.config import LogConfig
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from skylog.tiered.consolidation.wal import WalBatch
     from skylog.tiered.segments import TopicIdPartition
     from skylog.wire.batch import Batch
+    from skylog.wire.buffers import Buffer
 
 
 # What is written with one call.
@@ -107,13 +108,13 @@ class _Writer:
     def index_bytes(self) -> int:
         return self._segment.index_bytes
 
-    def write(self, batches: Sequence[Batch]) -> None:
+    def write(self, run: Run) -> None:
         """What a failed write left behind is overwritten by the next."""
         try:
-            self._files.write_all(self._path, [one.buffer for one in batches], self.size)
+            self._files.write_all(self._path, run.buffers, self.size)
         finally:
             self._files.forget(self._path)
-        for batch in batches:
+        for batch in run.batches:
             self._segment.add(batch.buffer)
 
     def close(self, first_ms: int) -> ClosedPart:
@@ -228,11 +229,13 @@ class Assembly:
 
     # -- on a thread ---------------------------------------------------------------------------
 
-    def append(self, records: bytes, batches: Sequence[WalBatch], files: Files) -> Appended:
+    def append(
+        self, parts: Iterable[Buffer], batches: Sequence[WalBatch], files: Files
+    ) -> Appended:
         """Add the records of these batches, cutting where a segment ends."""
         done = Appended()
         try:
-            self._append(records, batches, files, done)
+            self._append(parts, batches, files, done)
         except (OSError, KafkaError) as error:
             done.error = error
         except IndexError:
@@ -240,26 +243,24 @@ class Assembly:
         return done
 
     def _append(
-        self, records: bytes, batches: Sequence[WalBatch], files: Files, done: Appended
+        self, parts: Iterable[Buffer], batches: Sequence[WalBatch], files: Files, done: Appended
     ) -> None:
-        run: list[Batch] = []
-        size = at = 0
-        for batch in split_batches(records):
+        run, at = Run(), 0
+        for batch, spans in batches_in(parts):
             self._check(batch)
             while batches[at].next_offset < batch.next_offset:
                 at += 1
-            is_end = self._ends_before(batch, size, batches[at].created_ms)
-            if is_end or size >= RUN_BYTES:
+            is_end = self._ends_before(batch, run.size, batches[at].created_ms)
+            if is_end or run.size >= RUN_BYTES:
                 self._write(run)
-                run, size = [], 0
+                run = Run()
             if is_end:
                 done.cut.append(self.cut())
             if self._writer is None:
                 interval = self.config.index_interval_bytes
                 self._writer = _Writer(files, self.directory, batch, self.position, interval)
                 self.first_ms = batches[at].created_ms
-            run.append(batch)
-            size += batch.size
+            run.add(batch, spans)
             self.position = batch.next_offset
         self._write(run)
 
@@ -284,14 +285,14 @@ class Assembly:
             self.config,
         )
 
-    def _write(self, run: Sequence[Batch]) -> None:
-        if not run or self._writer is None:
+    def _write(self, run: Run) -> None:
+        if not run.size or self._writer is None:
             return
         try:
             self._writer.write(run)
         except OSError:
             # Nothing of it counts: it is read again.
-            self.position = max(run[0].base_offset, self._writer.wanted_from)
+            self.position = max(run.batches[0].base_offset, self._writer.wanted_from)
             if not self._writer.size:
                 self._writer, self.first_ms = None, -1
             raise

@@ -88,8 +88,7 @@ class Taker:
     def _append_all(self, good: Sequence[tuple[Assembly, Records]], step: Step) -> Iterator[Taken]:
         """On a thread; nothing else changes these files meanwhile."""
         for one, records in good:
-            joined = b"".join(records.parts)
-            yield Taken(one, one.append(joined, step[one], self._files))
+            yield Taken(one, one.append(records.parts, step[one], self._files))
 
 
 def _follows(one: Assembly, batches: Sequence[WalBatch]) -> bool:
