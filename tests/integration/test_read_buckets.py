@@ -10,6 +10,8 @@ from skylog.bulk.process import close_process
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.testing import Broker
+from tests.consolidating import SETTINGS as SETTINGS_OF_TIERS
+from tests.consolidating import allowed
 from tests.contract.bucket_server import (
     RESET_BEFORE,
     TRUNCATED,
@@ -19,6 +21,7 @@ from tests.contract.bucket_server import (
     s3_settings,
 )
 from tests.integration.auth_world import ALICE, PASSWORDS, SETTINGS, World
+from tests.integration.bulk_tiers import TOPIC, tier_and_prune
 from tests.integration.frames_support import consumed, create, produce, read, rows_of
 
 SLOW_DOWN = Answer(503, b"<Error><Code>SlowDown</Code></Error>")
@@ -84,6 +87,33 @@ def test_a_reader_without_permission_on_the_bucket(server: BucketServer, broker:
     assert "testsecret" not in str(denied.value)
     server.faults.clear()
     assert rows_of(read(broker, topic, via="broker").to_arrow()) == expected
+
+
+def test_tiered_segments_of_the_bucket(server: BucketServer) -> None:
+    """Where the brokers keep them by default, with few requests; through brokers if refused."""
+    still = {**SETTINGS_OF_TIERS, "diskless.tiering.prune.delay.ms": "3600000"}
+    with allowed(), Broker({**still, **s3_settings(server.endpoint)}) as broker:
+        topic = create(broker, "far-tiers", **TOPIC)
+        produce(broker, topic, 600)
+        expected = consumed(broker, topic)
+        tier_and_prune(broker, topic, {index: [90, 150] for index in range(3)})
+        planned = read(broker, topic, storage=own_settings(server))
+        before = len(server.requests)
+        assert rows_of(planned.to_arrow()) == expected
+        asked = [request for request in server.requests[before:] if "tiered/" in request]
+        logs = [request for request in asked if request.endswith(".log")]
+        assert len(logs) == len(set(logs)) == 6
+        # And once for each manifest, with its size.
+        assert len(asked) == 3 * len(logs)
+        close_process()
+        tiered = read(
+            broker, topic, partitions=[1], end=100, threads=1, storage=own_settings(server)
+        )
+        server.fail_next(DENIED)
+        assert rows_of(tiered.to_arrow()) == [
+            row for row in expected if row["partition"] == 1 and row["offset"] < 100
+        ]
+        assert not server.faults
 
 
 def test_a_bucket_that_cannot_be_reached(server: BucketServer, broker: Broker) -> None:

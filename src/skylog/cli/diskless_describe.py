@@ -135,7 +135,10 @@ def batches(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Show where the batches of a diskless topic are: objects, positions and offsets."""
+    """Show where the batches of a diskless topic are: objects, positions and offsets.
+
+    What is tiered is shown by ranges of its segments, in the store of remote segments.
+    """
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         found = await require_topic(cluster, topic)
