@@ -11,7 +11,6 @@ from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.testing import Broker
 from tests.consolidating import SETTINGS as SETTINGS_OF_TIERS
-from tests.consolidating import allowed
 from tests.contract.bucket_server import (
     RESET_BEFORE,
     TRUNCATED,
@@ -92,7 +91,7 @@ def test_a_reader_without_permission_on_the_bucket(server: BucketServer, broker:
 def test_tiered_segments_of_the_bucket(server: BucketServer) -> None:
     """Where the brokers keep them by default, with few requests; through brokers if refused."""
     still = {**SETTINGS_OF_TIERS, "diskless.tiering.prune.delay.ms": "3600000"}
-    with allowed(), Broker({**still, **s3_settings(server.endpoint)}) as broker:
+    with Broker({**still, **s3_settings(server.endpoint)}) as broker:
         topic = create(broker, "far-tiers", **TOPIC)
         produce(broker, topic, 600)
         expected = consumed(broker, topic)
