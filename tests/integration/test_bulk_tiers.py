@@ -17,6 +17,7 @@ from skylog.testing import Broker
 from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange
 from skylog.wire.messages.plan_ranges_request import PlanPartition, PlanRangesRequest, PlanTopic
 from tests.consolidating import CONSOLIDATING, consolidating_broker
+from tests.integration import tiers_by_hand as by_hand
 from tests.integration.broker_client import Client
 from tests.integration.bulk_support import cluster
 from tests.integration.bulk_tiers import (
@@ -298,3 +299,29 @@ def test_an_older_client_is_sent_to_the_brokers(node: Broker) -> None:
         (refused,) = client.ask(LocateBatchesRequest(100, [pruned])).ranges
         assert refused.error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
         assert not refused.batches
+
+
+def test_a_broker_without_a_replica_learns_what_is_tiered() -> None:
+    with by_hand.three_brokers() as brokers:
+        by_hand.create(brokers, "far")
+        leader = by_hand.leader_of(brokers, "far")
+        by_hand.fill(leader, "far", 0, 500)
+        by_hand.tier(brokers, "far", 0, 300)
+        by_hand.prune(leader, "far", 200)
+        outsider = by_hand.outsider(brokers, "far")
+        topic_id = by_hand.key_of(leader, "far").topic_id
+        with Client(outsider.bootstrap) as client:
+            asked = LocateBatchesRequest(
+                100, [LocateRange("far", topic_id, 0, 0, 500)], Regions.ALL
+            )
+            located = client.ask(asked)
+            entries = [PlanTopic("far", [PlanPartition(0)])]
+            answer = client.ask(PlanRangesRequest(1 << 30, entries, Regions.ALL))
+        (found,) = located.ranges
+        assert (found.error_code, found.next_offset) == (0, 500)
+        offsets = [(batch.base_offset, batch.last_offset) for batch in found.batches]
+        assert offsets == [(0, 299), (300, 399), (400, 499)]
+        assert located.tiered_url is not None
+        (plan,) = answer.topics[0].partitions
+        splits = [(one.start_offset, one.end_offset, one.region) for one in plan.splits]
+        assert splits == [(0, 300, Region.TIERED), (300, 500, Region.TOPIC)]
