@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from sim.consolidation.bucket import BrokerStore
 from sim.consolidation.loop import ProcessLoop
@@ -21,6 +21,7 @@ from skylog.broker.tiered.assembly_source import AssemblyPorts
 from skylog.broker.tiered.consolidating import ConsolidatingPartitions
 from skylog.broker.tiered.log_infos import LogInfos
 from skylog.broker.tiered.pruning import CoordinatorPruner
+from skylog.broker.tiered.registry import ClusterRegistry
 from skylog.broker.tiered.wal import DisklessWal
 from skylog.diskless.reader import DisklessReader
 from skylog.diskless.reader.cache import ObjectCache
@@ -37,6 +38,7 @@ from skylog.tiered.consolidation.snapshots import ProducerSnapshots
 from skylog.tiered.counts import TieredCounts
 from skylog.tiered.layout.plan import AivenLayout
 from skylog.tiered.manager import ManagerSettings, RemoteLogManager
+from skylog.tiered.orphans import OrphanScanner
 from skylog.tiered.sagas import FAILURES, RetrySettings
 from skylog.tiered.segments import SegmentState, TopicIdPartition
 from skylog.tiered.storage import ObjectRemoteStorage
@@ -185,11 +187,18 @@ class SimBroker:
         if state == self.known:
             return
         self.known = state
+        delta: Any = SimpleNamespace(topics_deleted={}, partitions={PARTITION.topic_id: [0]})
+        self.loop.call_soon(self.consolidating.metadata_changed, self._image, delta)
+
+    @property
+    def _image(self) -> Any:
+        """The cluster's metadata, as this broker has read it."""
         partition = SimpleNamespace(
             replicas=range(len(self.world.brokers)),
-            leader=state.leader,
-            leader_epoch=state.epoch,
+            leader=self.known.leader,
+            leader_epoch=self.known.epoch,
             is_pure=True,
+            writes_diskless=True,
         )
         topic = SimpleNamespace(
             name=TOPIC,
@@ -197,9 +206,20 @@ class SimBroker:
             diskless_enabled=True,
             partitions={0: partition},
         )
-        image: Any = SimpleNamespace(topic_by_id=lambda _: topic, topic=lambda _: topic)
-        delta: Any = SimpleNamespace(topics_deleted={}, partitions={PARTITION.topic_id: [0]})
-        self.loop.call_soon(self.consolidating.metadata_changed, image, delta)
+        return SimpleNamespace(topic_by_id=lambda _: topic, topic=lambda _: topic)
+
+    async def scan(self, grace_ms: int) -> int:
+        """The scan for orphans; returns how many there were."""
+
+        async def require() -> None:
+            """The store is this cluster's."""
+
+        world, nobody = self.world, cast(Any, None)
+        claim: Any = SimpleNamespace(store=world.bucket, require=require)
+        plane: Any = world.plane
+        registry = ClusterRegistry(self.node_id, self._image, nobody, self.logs, nobody, plane)
+        scanner = OrphanScanner(claim, registry, world.clock, grace_ms=grace_ms)
+        return (await scanner.scan(delete=True)).orphans
 
     def save(self) -> None:
         self._saved = self.logs.saved()

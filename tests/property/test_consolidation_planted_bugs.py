@@ -15,6 +15,7 @@ import skylog.tiered.consolidation.prune as prune_module
 from sim.consolidation.__main__ import play
 from sim.consolidation.remote_logs import SimRemoteLogs
 from skylog.broker.tiered.assembly_source import AssemblySource
+from skylog.broker.tiered.registry import ClusterRegistry
 from skylog.diskless.plane import PruneResult
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.reader.patch import SERVED_EPOCH
@@ -26,6 +27,7 @@ from skylog.tiered.expirer import Expirer
 from skylog.tiered.hosted import Hosted
 from skylog.tiered.metadata.intervals import EpochIntervals, Interval
 from skylog.tiered.metadata.machine import RemoteLog
+from skylog.tiered.orphans import KnownSegments
 from skylog.tiered.ports import Published
 from skylog.tiered.segments import SegmentState
 from tests.property.kept_seeds import kept
@@ -180,6 +182,16 @@ def retention_passes_over_a_pruned_prefix(patch: pytest.MonkeyPatch) -> None:
         return real(oldest, log._replace(wal_start_offset=log.log_start_offset), *more)
 
     patch.setattr(offsets_module, "retention_start", retention_start)
+
+
+@bug
+def takes_consolidated_segments_for_orphans(patch: pytest.MonkeyPatch) -> None:
+    """No replica knows them; the log has all of its offsets."""
+
+    async def consolidated(self: Any, leader: int, partition: Any) -> KnownSegments:
+        return KnownSegments(frozenset(), 0, [(0, 2**62)])
+
+    patch.setattr(ClusterRegistry, "_consolidated", consolidated)
 
 
 @bug
