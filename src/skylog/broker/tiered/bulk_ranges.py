@@ -247,7 +247,8 @@ class TieredRanges:
         }
 
     def _known(self, asked: RangeRequest) -> RemoteLog | None:
-        return self._prefixes.known(_key(asked))
+        """None also if there is no segment yet: then one question to the coordinator will do."""
+        return self._prefixes.known(_key(asked)) or None
 
 
 @dataclass(frozen=True, slots=True)
