@@ -3,6 +3,7 @@ the WAL stays."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from skylog.broker.background.orphans import open_scanner
+from skylog.kernel.ids import Uuid
 from skylog.kernel.stages import Stage
 from skylog.testing import Broker
 from tests.integration.broker_client import Client
@@ -237,6 +239,23 @@ def _stage(broker: Broker) -> Stage:
     return next(one.stage for one in broker.node.maintenance.passes if one.name == "backup")
 
 
+def copied_behind(broker: Broker, start: int) -> str:
+    """The last segment again, as one of other offsets; returns its id."""
+    other = str(Uuid(b"another segment!"))
+    for paths in tiered_objects(broker, "orders").values():
+        last = paths[-1]
+        data = last.read_bytes()
+        if last.suffix == ".rsm-manifest":
+            told = json.loads(data)
+            described = told["remoteLogSegmentMetadata"]
+            described["remoteLogSegmentId"]["id"] = other
+            described |= {"startOffset": start, "endOffset": start + 4}
+            described["segmentLeaderEpochs"] = {"0": start}
+            data = json.dumps(told).encode()
+        last.with_name(f"{start:020}-{other}{last.suffix}").write_bytes(data)
+    return other
+
+
 def test_verify_and_rebuild(broker: Broker, client: Client) -> None:
     pruned(client)
     cli, url = Cli(broker), (broker.directory / "tiered-objects").as_uri()
@@ -249,10 +268,13 @@ def test_verify_and_rebuild(broker: Broker, client: Client) -> None:
     damaged = cli.run("tiered", "verify", "orders", "--json", *store)
     assert damaged.exit_code == 1
     lost.write_bytes(data)
-    # The metadata is lost: what is tiered alone is in no other place.
+    # The metadata is lost: what is tiered alone is in no other place. A segment above the high
+    # watermark, of before a restore, is none of this log.
+    foreign = copied_behind(broker, END + 100)
     cli.ok("topics", "delete", "__remote_log_metadata", "--yes")
     rebuilt = cli.run("tiered", "rebuild", "--from", url, "--yes")
     assert rebuilt.exit_code == 0, rebuilt.output
+    assert f"{foreign} ends above the high watermark" in rebuilt.stderr
     until(lambda: covered(broker, "orders") == PRUNED)
     assert offset(client, "orders", EARLIEST) == 0
     read_all(client, "orders", 0, END)

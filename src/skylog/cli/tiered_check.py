@@ -268,10 +268,14 @@ class ClusterRegistry:
 
 
 async def remote_topics(cluster: Cluster) -> list[TopicInfo]:
-    """The topics with remote.storage.enable."""
+    return await topics_with(cluster, "remote.storage.enable")
+
+
+async def topics_with(cluster: Cluster, setting: str) -> list[TopicInfo]:
+    """The topics that have this setting switched on."""
     topics = await Admin(cluster).topics.list_all()
     resources = [ConfigResource(ConfigType.TOPIC, topic.name) for topic in topics]
-    answers = await Admin(cluster).configs.describe(resources, ["remote.storage.enable"])
+    answers = await Admin(cluster).configs.describe(resources, [setting])
     found = []
     for topic, resource in zip(topics, resources, strict=True):
         entries = answers[resource]

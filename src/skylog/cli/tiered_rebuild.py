@@ -12,16 +12,18 @@ from skylog.cli.errors import CommandError, counted
 from skylog.cli.options import Bootstrap, ClientConfig, DryRun, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.server import Override
+from skylog.cli.tiered_check import topics_with
 from skylog.cli.tiered_store import RemoteStoreOptions, ServerConfig, opened_remote
 from skylog.client.metadata import TopicInfo, TopicPartition
-from skylog.client.offsets import LATEST
+from skylog.client.offsets import EARLIEST_LOCAL, LATEST
 from skylog.client.producer import Producer
 from skylog.kernel.ids import ZERO_UUID
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from skylog.client.cluster import Cluster
-    from skylog.tiered.rebuild import RebuiltLogs
+    from skylog.tiered.rebuild import RebuiltLogs, RestoredLog
+    from skylog.tiered.segments import TopicIdPartition
 
 _COLUMNS: Final = {
     "topic": "TOPIC",
@@ -51,16 +53,18 @@ def rebuild(
 
     Every segment with a manifest becomes readable again. The metadata topic must be empty, and the
     topics must still have their ids: `skylog restore` brings those back. A layout without manifests
-    cannot be rebuilt.
+    cannot be rebuilt. Of diskless topics, segments that end above the high watermark are left out:
+    the records there are others by now, or will be.
     """
     options = RemoteStoreOptions(server_config, override, url)
-    rebuilt = call(lambda cluster: _read(options), bootstrap, client_config)
+    rebuilt = call(lambda cluster: _read(cluster, options), bootstrap, client_config)
     rows = _rows(rebuilt)
     if json:
         print_json({"partitions": rows, "unreadable": rebuilt.unreadable})
     else:
         print_table(_COLUMNS, rows)
-    for text in rebuilt.unreadable[:20]:
+    above = [f"{one.topic} {one.id} ends above the high watermark" for one in rebuilt.held]
+    for text in [*rebuilt.unreadable, *above][:20]:
         say(f"left out: {text}")
     if not rebuilt.count:
         raise CommandError(f"no whole segment in {url}")
@@ -72,11 +76,28 @@ def rebuild(
     say(f"{counted(written, 'record')} of {counted(rebuilt.count, 'segment')} written")
 
 
-async def _read(options: RemoteStoreOptions) -> RebuiltLogs:
+async def _read(cluster: Cluster, options: RemoteStoreOptions) -> RebuiltLogs:
     from skylog.tiered.rebuild import rebuild_logs  # noqa: PLC0415 - not needed for --help
 
+    logs = await _diskless_logs(cluster)
     async with opened_remote(options) as storage:
-        return await rebuild_logs(storage.store)
+        return await rebuild_logs(storage.store, restored=logs.get)
+
+
+async def _diskless_logs(cluster: Cluster) -> dict[TopicIdPartition, RestoredLog]:
+    """What diskless partitions have in their WAL, and where they end."""
+    from skylog.tiered.rebuild import RestoredLog  # noqa: PLC0415 - not needed for --help
+    from skylog.tiered.segments import TopicIdPartition  # noqa: PLC0415
+
+    topics = await topics_with(cluster, "diskless.enable")
+    keys = {
+        TopicPartition(topic.name, index): TopicIdPartition(topic.topic_id, index)
+        for topic in topics
+        for index in topic.partitions
+    }
+    starts = await offsets_at(cluster, list(keys), EARLIEST_LOCAL)
+    ends = await offsets_at(cluster, list(keys), LATEST)
+    return {found: RestoredLog(starts[key], ends[key]) for key, found in keys.items()}
 
 
 def _rows(rebuilt: RebuiltLogs) -> list[dict[str, Any]]:
