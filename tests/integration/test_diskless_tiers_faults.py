@@ -17,6 +17,7 @@ from tests.integration.broker_client import NOW
 from tests.integration.racks_cluster import ZoneClient
 from tests.integration.tiered_topics import delete_records
 from tests.integration.tiers_by_hand import MS_APART, PER_BATCH
+from tests.integration.wire_client import Closed
 from tests.waiting import until
 
 EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, PENDING = -2, -4, -5, -6
@@ -151,6 +152,8 @@ class Loop:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"loop-{broker.node_id}")
         self.rounds = 0
+        # What was deleted, or is about to be: below it nothing has to be there.
+        self.deleted = 0
         self.failure: BaseException | None = None
 
     def __enter__(self) -> Loop:
@@ -169,23 +172,33 @@ class Loop:
 
     def _run(self) -> None:
         try:
-            with ZoneClient(self._broker.bootstrap) as client:
-                while not self._ended.is_set():
-                    self._round(client)
-                    self.rounds += 1
+            while not self._ended.is_set():
+                try:
+                    with ZoneClient(self._broker.bootstrap) as client:
+                        while not self._ended.is_set():
+                            self._round(client)
+                            self.rounds += 1
+                except (OSError, Closed):
+                    self._ended.wait(0.05)  # the broker was killed
         except BaseException as error:  # noqa: BLE001 - the test is told
             self.failure = error
 
     def _round(self, client: ZoneClient) -> None:
-        offset = client.offset(self._topic, EARLIEST).offset
-        end = -1
+        first = client.offset(self._topic, EARLIEST)
+        assert first.error_code in RETRIED, first
+        if first.error_code:
+            return
+        offset, end = first.offset, -1
+        assert offset <= self.deleted
         while offset != end and not self._ended.is_set():
             size = self._rng.choice((2_000, 5_000, 1 << 20))
             answer = client.fetch(self._topic, offset, partition_max_bytes=size)
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < self.deleted:
+                return
             assert answer.error_code in RETRIED, (offset, answer)
             if answer.error_code:
                 continue
-            assert answer.log_start_offset == 0
+            assert answer.log_start_offset <= self.deleted
             end = answer.high_watermark
             found = [one for one in tiers.offsets_in(answer) if one >= offset]
             assert found == list(range(offset, offset + len(found)))
@@ -252,3 +265,64 @@ def _outlive(cluster: Cluster, topic: str) -> None:
         until(lambda: reads(1000), "the rest is read")
     finally:
         consumer.close()
+
+
+# Everything moves by itself: segments of a few batches, pruned and cleaned up at once.
+BUSY = {
+    "broker_session_timeout_ms": "2000",
+    "broker_heartbeat_interval_ms": "200",
+    "remote_log_manager_task_interval_ms": "100",
+    "diskless_tiering_prune_interval_ms": "100",
+    "diskless_tiering_prune_delay_ms": "0",
+    "diskless_commit_age_max_ms": "1000",
+    "diskless_coordinator_orphan_scan_grace_period_ms": "2001",
+    "diskless_file_cleaner_interval_ms": "50",
+    "diskless_retention_check_interval_ms": "100",
+}
+
+
+def test_every_broker_serves_everything_while_leaders_die_and_records_go() -> None:
+    # ENG-48: copy, clean, failover and DeleteRecords, all by the brokers themselves
+    topic = "busy"
+    with tiers.three_brokers(**BUSY) as cluster:
+        tiers.create(cluster, topic, internal_segment_bytes="3000")
+        loops = [Loop(broker, topic) for broker in cluster.brokers]
+        end = 0
+        with loops[0], loops[1], loops[2]:
+            for step in range(4):
+                leader = tiers.leader_of(cluster, topic)
+                tiers.fill(leader, topic, end, end + 10 * PER_BATCH)
+                end += 10 * PER_BATCH
+                _until_pruned(cluster, topic, end - 4 * PER_BATCH)
+                for loop in loops:
+                    loop.check(1)
+                if step == 1:
+                    for loop in loops:
+                        loop.deleted = 350
+                    with ZoneClient(leader.bootstrap) as client:
+                        assert delete_records(client, topic, 350) == 350
+                elif step < 3:
+                    leader.kill()
+                    _until_led_elsewhere(cluster, topic, leader)
+                    leader.start()
+        for broker in cluster.brokers:
+            tiers.read(broker, topic, 350, end)
+
+
+def _until_pruned(cluster: Cluster, topic: str, offset: int) -> None:
+    """Wait until the WAL begins at or above it."""
+
+    def pruned() -> bool:
+        leader = tiers.leader_of(cluster, topic)
+        with ZoneClient(leader.bootstrap) as client:
+            found = client.offset(topic, EARLIEST_LOCAL)
+        return found.error_code == 0 and found.offset >= offset
+
+    until(pruned, f"the WAL is pruned up to {offset}")
+
+
+def _until_led_elsewhere(cluster: Cluster, topic: str, dead: ClusterNode) -> None:
+    def led() -> bool:
+        return tiers.leader_of(cluster, topic) is not dead
+
+    until(led, "another broker leads")
