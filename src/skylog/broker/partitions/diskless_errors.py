@@ -20,8 +20,6 @@ _AGAIN: Final = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     # This broker does not know yet where the records are.
     ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE: ErrorCode.REPLICA_NOT_AVAILABLE,
-    # A store that fails is no reason to stop reading.
-    ErrorCode.UNKNOWN_SERVER_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 
 
@@ -33,3 +31,10 @@ def change_error(error: ErrorCode) -> ErrorCode:
 def read_error(error: ErrorCode) -> KafkaError:
     """The error of a read, which can always be repeated."""
     return KafkaError(_AGAIN.get(error, change_error(error)))
+
+
+def tiered_error(error: ErrorCode) -> KafkaError:
+    """The error of a read of tiered segments: of a store that fails, the same as of the WAL's."""
+    if error is ErrorCode.UNKNOWN_SERVER_ERROR:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    return read_error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from skylog.broker.partitions.diskless_errors import read_error
+from skylog.broker.partitions.diskless_errors import read_error, tiered_error
 from skylog.broker.partitions.port import Found
 from skylog.broker.tiered.diskless_reads import EPOCHS
 from skylog.diskless.plane import (
@@ -88,7 +88,7 @@ class TieredOffsets:
             for one, result, bound in zip(asked, in_wal, bounds, strict=True)
         ]
         found = await self._reads.within_time(searches, asked[0].timeout_ms)
-        return [read_error(one.code) if isinstance(one, KafkaError) else one for one in found]
+        return [tiered_error(one.code) if isinstance(one, KafkaError) else one for one in found]
 
     async def _bounds(self, places: Sequence[TopicIdPartition]) -> list[_Bounds | KafkaError]:
         kinds = (EARLIEST, EARLIEST_LOCAL, LATEST)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from skylog.broker.partitions.diskless_errors import read_error
+from skylog.broker.partitions.diskless_errors import read_error, tiered_error
 from skylog.broker.partitions.questions import Question
 from skylog.diskless.plane import LogInfo
 from skylog.diskless.reader import ReadRequest, ReadResult
@@ -179,7 +179,7 @@ class DisklessReads:
         # Another broker may have told of segments that are gone.
         self._prefixes.forget(one.place)
         code = data.code if isinstance(data, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
-        return read_error(code)
+        return tiered_error(code)
 
     async def _read_wal(
         self,
