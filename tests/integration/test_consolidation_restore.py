@@ -7,11 +7,13 @@ held and told; their records are lost as those of newer WAL objects are.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from functools import partial
 from pathlib import Path
 
 from skylog.cli.restore import restore_node
+from skylog.diskless.files.manifest import Manifest
 from skylog.diskless.files.restore import RestoreReport
 from skylog.kernel.settings import load_settings
 from skylog.testing.cluster import Cluster, ClusterNode, start_together
@@ -55,6 +57,22 @@ def until_pruned(client: Client, topic: str, offset: int) -> None:
     until(lambda: client.offset(topic, EARLIEST_LOCAL).offset == offset, f"not pruned to {offset}")
 
 
+def keep_backup(directory: Path, to: Path) -> None:
+    """Copy backups while newer ones are made, and old ones deleted."""
+
+    def kept() -> bool:
+        shutil.rmtree(to, ignore_errors=True)
+        with contextlib.suppress(shutil.Error, FileNotFoundError):
+            shutil.copytree(directory, to)
+        newest: dict[Path, Path] = {path.parent: path for path in sorted(to.rglob("manifests/*"))}
+        manifests = [Manifest.from_bytes(path.read_bytes()) for path in newest.values()]
+        keys = [part.key for one in manifests for log in one.logs for part in log.parts]
+        names = {path.name for path in to.rglob("*")}
+        return bool(keys) and all(key.rpartition("/")[2] in names for key in keys)
+
+    until(kept)
+
+
 def reads(client: Client) -> bool:
     """Until a broker knows its remote segments, a client has to ask again."""
     return int(client.fetch("t", 0).error_code) == 0
@@ -72,7 +90,7 @@ def test_a_backup_from_before_a_prune(tmp_path: Path) -> None:
         backup = broker.node.maintenance.backup
         assert backup is not None
         broker.run(backup.run_once())
-        shutil.copytree(bucket / "backup", kept)
+        keep_backup(bucket / "backup", kept)
         fill(client, "t", 23, 43)
         until_pruned(client, "t", 40)
     shutil.rmtree(directory)
@@ -114,7 +132,7 @@ def test_segments_that_were_deleted_since_the_backup_are_not_waited_for(tmp_path
         backup = broker.node.maintenance.backup
         assert backup is not None
         broker.run(backup.run_once())
-        shutil.copytree(bucket / "backup", kept)
+        keep_backup(bucket / "backup", kept)
         delete_records(client, "t", 21)
         until(lambda: min(int(path.name[:20]) for path in bucket.rglob("*.rsm-manifest")) == 20)
     shutil.rmtree(directory)
@@ -147,7 +165,7 @@ def test_objects_that_were_pruned_since_the_backup_are_not_missed(tmp_path: Path
         backup = broker.node.maintenance.backup
         assert backup is not None
         broker.run(backup.run_once())
-        shutil.copytree(bucket / "backup", kept)
+        keep_backup(bucket / "backup", kept)
         wal = [path for path in (bucket / "wal").rglob("*") if path.is_file()]
         fill(client, "t", 20, 21)
         alter(client, "t", remote_log_copy_disable="false")
@@ -199,7 +217,7 @@ def test_nodes_with_different_backups_restore_the_same(tmp_path: Path) -> None:
             for node in (controller, *brokers):
                 until(partial(backed_up, bucket, node, marks(node)))
             old = bucket / "backup" / f"node-{brokers[0].node_id}"
-            shutil.copytree(old, tmp_path / "old")
+            keep_backup(old, tmp_path / "old")
             fill(client, "t", 23, 33)
             until_pruned(client, "t", 30)
             until(partial(backed_up, bucket, brokers[1], marks(brokers[1])))

@@ -14,6 +14,7 @@ from skylog.testing import Broker
 from tests.consolidating import CONSOLIDATING, SETTINGS
 from tests.contract.postgres_server import server
 from tests.integration.broker_client import Client
+from tests.integration.test_consolidation_restore import keep_backup
 from tests.integration.tiered_topics import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -56,7 +57,7 @@ def test_a_topic_on_postgres_is_consolidated(tmp_path: Path) -> None:
         assert backup is not None
         broker.run(backup.run_once())
         # Finished and pruned after the last backup; the database knows of it all the same.
-        shutil.copytree(bucket / "backup", tmp_path / "kept")
+        keep_backup(bucket / "backup", tmp_path / "kept")
         fill(client, "t", 23, 33)
         until_offset(client, "t", EARLIEST_LOCAL, 30)
     shutil.rmtree(disk)
