@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 _log = get_logger("tiered.consolidation")
 NOT_LEADING: Final = -1
+UNKNOWN: Final = LogInfo(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 AGAIN_SECONDS: Final = 1.0
+AGAIN_SECONDS_MAX: Final = 60.0
 # A topic that was just created is not known to its coordinator at once.
 ATTEMPTS: Final = 20
 ATTEMPT_SECONDS: Final = 0.1
@@ -78,7 +80,7 @@ class AssemblySource:
         self.topic = topic
         # −1 while another broker leads.
         self.leader_epoch = NOT_LEADING
-        self.info = LogInfo(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.info = UNKNOWN
         self.config = config
         self._ports = ports
         self._remote_end = -1
@@ -90,6 +92,8 @@ class AssemblySource:
         self._behind_since_ms = -1
         # How far files were released.
         self._released_end = -1
+        # Assemblies in a row that could not go on.
+        self._losses = 0
 
     # -- leadership ----------------------------------------------------------------------------
 
@@ -103,9 +107,13 @@ class AssemblySource:
         self.leader_epoch = leader_epoch
 
     def unled(self) -> None:
-        """What was put together here goes: the next leader begins with the WAL."""
+        """What was put together here goes: the next leader begins with the WAL. Should that be this
+        one again, it asks for the offsets that others have moved."""
         self.leader_epoch = NOT_LEADING
         self._is_prepared = False
+        self.info = UNKNOWN
+        self._remote_end = self._released_end = self._behind_since_ms = -1
+        self._losses = 0
         self._review()
 
     @property
@@ -175,14 +183,15 @@ class AssemblySource:
     @property
     def lag(self) -> Lag:
         """As far as this broker knows, which leads; bytes that were not read are an estimate."""
-        info, covered = self.info, self.covered_end
-        records = info.high_watermark - covered
+        info = self.info
+        # All counts that is not known to be remote.
+        records = self._heard - max(self.covered_end, 0)
         if records <= 0:
             return Lag()
         assembly = self._assembly
         here = 0 if assembly is None else assembly.counted_bytes
         in_wal = max(info.high_watermark - info.wal_start_offset, 1)
-        unread = (info.high_watermark - self.assembled_end) * max(info.byte_size, 0) // in_wal
+        unread = (self._heard - self.assembled_end) * max(info.byte_size, 0) // in_wal
         oldest_ms = -1 if assembly is None else assembly.oldest_ms
         since_ms = oldest_ms if oldest_ms >= 0 else self._behind_since_ms
         waited_ms = max(self._ports.clock.now_ms() - since_ms, 0) if since_ms >= 0 else 0
@@ -193,6 +202,8 @@ class AssemblySource:
         self._heard = max(self._heard, high_watermark)
         if self.knows_start:
             self.learn(self.info)
+        elif self._behind_since_ms < 0 <= self.leader_epoch:
+            self._behind_since_ms = self._ports.clock.now_ms()
 
     def learn(self, info: LogInfo) -> None:
         """What the coordinator said; answers may overtake each other, and no offset goes back."""
@@ -221,7 +232,9 @@ class AssemblySource:
 
     def _release(self) -> None:
         """Files of what is remote, or deleted, go."""
-        end = self._released_end = self.covered_end
+        end = self.covered_end
+        if end > self._released_end:
+            self._released_end, self._losses = end, 0
         if self._heard <= end:
             self._behind_since_ms = -1
         assembly = self._assembly
@@ -260,7 +273,8 @@ class AssemblySource:
         """Begin again where the remote segments end, after a while: what makes it fail may have
         moved that end by then."""
         _log.warning("assembly dropped", topic=self.topic, partition=self.partition[1], why=why)
-        self._begin(after_seconds=AGAIN_SECONDS)
+        self._begin(after_seconds=min(AGAIN_SECONDS * 2**self._losses, AGAIN_SECONDS_MAX))
+        self._losses = min(self._losses + 1, 10)
 
     # -- segments to copy ----------------------------------------------------------------------
 

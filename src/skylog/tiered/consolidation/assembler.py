@@ -96,7 +96,7 @@ class Assembler:
         self.stats = AssemblerStats()
         # One run: what was read at once, appended.
         self.stage = Stage(system.clock)
-        self._all: set[Assembly] = set()
+        self._all: dict[Assembly, None] = {}
         self._begun = 0
         # Those that may have something to take, in the order of their turns.
         self._moved: dict[Assembly, None] = {}
@@ -140,7 +140,7 @@ class Assembler:
         short = directory_name(topic[:TOPIC_LENGTH_MAX], partition.partition_index)
         directory = str(self._directory / f"{short}.{self._begun}")
         assembly = Assembly(owner, partition, name, directory, offset, config)
-        self._all.add(assembly)
+        self._all[assembly] = None
         if after_seconds:
             self._rest(assembly, after_seconds)
         return assembly
@@ -148,7 +148,7 @@ class Assembler:
     def drop(self, assembly: Assembly) -> None:
         """This broker does not lead any more, or the assembly cannot go on."""
         assembly.is_dropped = True
-        self._all.discard(assembly)
+        self._all.pop(assembly, None)
         self._moved.pop(assembly, None)
         self._cuts.pop(assembly, None)
         self._agenda.drop(assembly)

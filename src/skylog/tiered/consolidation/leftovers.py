@@ -30,10 +30,16 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def remove(paths: Sequence[str], files: Files) -> None:
-    """Remove files, and directories with all that is in them."""
+    """Remove files, and directories with all that is in them: as many as possible."""
+    fault: OSError | None = None
     for path in paths:
-        if Path(path).is_dir():
-            shutil.rmtree(path)
-            files.forget_under(path)
-        else:
-            files.remove(path)
+        try:
+            if Path(path).is_dir():
+                shutil.rmtree(path)
+                files.forget_under(path)
+            else:
+                files.remove(path)
+        except OSError as error:
+            fault = error
+    if fault is not None:
+        raise fault
