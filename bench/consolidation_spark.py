@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from bench import clients
 from bench.clusters import ROOT, Skylog
 from bench.consolidation import ON, SETTINGS, consolidated
-from bench.diskless import DISKLESS, FILES, metrics
+from bench.diskless import DISKLESS
 from bench.measure import MEGABYTE, Figure, Goal
 from bench.plan import Plan
 from bench.spark import KEPT, MILLION, Data, data_of, run
@@ -83,15 +83,14 @@ def job(plan: Plan) -> list[Figure]:
     with Skylog(SETTINGS) as cluster:
         for number in range(plan.rounds):
             plan.say(f"consolidation, Spark's job, round {number + 1}")
-            topic, before = f"job-{number}", metrics(cluster).get(FILES, 0.0)
+            topic = f"job-{number}"
             fill(cluster, topic, data, {**KINDS["consolidated"], **external})
-            objects = metrics(cluster)[FILES] - before
             os.sync()
             began = time.perf_counter()
             told = _segments(cluster, topic)
             seconds = time.perf_counter() - began
             rate.add("skylog", told["bytes"] / seconds / MEGABYTE)
-            gets.add("skylog", told["gets"] / objects)
+            gets.add("skylog", told["gets"] / told["objects"])
     return [rate, gets]
 
 
