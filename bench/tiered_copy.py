@@ -73,7 +73,7 @@ def _copied(plan: Plan, cluster: Cluster, topic: str) -> tuple[float, float, int
     size = _rolled_bytes(cluster, topic)
     os.sync()
     await_idle(cluster.pid)
-    _alter(cluster, topic, "remote.log.copy.disable", "false")
+    alter(cluster, topic, "remote.log.copy.disable", "false")
     wait_until("the first byte", lambda: remote_bytes(cluster, topic) > 0)
     began, before = time.perf_counter(), usage(cluster.pid)
     while remote_bytes(cluster, topic) < size:
@@ -94,7 +94,7 @@ def _rolled_bytes(cluster: Cluster, topic: str) -> int:
     return total
 
 
-def _alter(cluster: Cluster, topic: str, name: str, value: str) -> None:
+def alter(cluster: Cluster, topic: str, name: str, value: str) -> None:
     change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
