@@ -57,9 +57,9 @@ SAMPLE_SECONDS = 1.0
 
 
 def segment_bytes(plan: Plan, partitions: int) -> int:
-    """Several segments of each partition during a run, of at most 64 MiB."""
+    """Two segments of each partition during a run, of at most 64 MiB."""
     produced = plan.consolidation_seconds * clients.FASTER_RATE * clients.FAST_RECORD_BYTES
-    return min(64 << 20, max(1 << 20, int(produced / partitions / 4)))
+    return min(64 << 20, int(produced / partitions / 2.5))
 
 
 def load(plan: Plan) -> list[Figure]:
@@ -67,7 +67,7 @@ def load(plan: Plan) -> list[Figure]:
     rows: list[Figure] = []
     for partitions in COUNTS:
         size = f"{partitions:,} partitions"
-        note = f"segment.bytes={segment_bytes(plan, partitions)}"
+        note = f"segments of {segment_bytes(plan, partitions):,} bytes"
         gets = Figure(f"reads by WAL object, {size}", "", GETS_GOAL, note="no cache; " + note)
         cpu = Figure(f"broker CPU of consolidation, {size}", "s/GB", CPU_GOAL)
         cpu.note = f"of what was produced before, not in memory; {note}"
@@ -109,7 +109,9 @@ def _run(
 ) -> Run:
     """A node of its own, so that no run consolidates what another one left."""
     with Skylog({**SETTINGS, **(settings or {})}, put_ms=0) as cluster:
-        given = {**DISKLESS, **configs, "segment.bytes": str(segment_bytes(plan, partitions))}
+        # segment.bytes is at least 1 MiB.
+        size = {"internal.segment.bytes": str(segment_bytes(plan, partitions))}
+        given = {**DISKLESS, **configs, **size}
         clients.Topics(cluster.bootstrap).create(["load"], partitions, **given)
         os.sync()
         await_idle(cluster.pid)
