@@ -13,6 +13,7 @@ from tests.integration.racks_cluster import ZoneClient
 from tests.integration.wire_client import Closed
 
 EARLIEST = -2
+PAUSE_SECONDS = 0.05
 # What a fetch may say while leaders move, coordinators load or the metadata topic is read.
 PASSING = frozenset(
     {
@@ -55,6 +56,8 @@ class LoopingReader(threading.Thread):
                     self._loop(client)
             except (OSError, Closed, AssertionError):
                 continue  # it was killed meanwhile
+            # The brokers may be in this process, and need their share of it.
+            self._enough.wait(PAUSE_SECONDS)
 
     def stop(self) -> None:
         self._enough.set()

@@ -4,10 +4,18 @@ the WAL is pruned, records are deleted and expire."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+from unittest import mock
 
 import pytest
 
+from skylog.kernel.errors import ErrorCode
+from skylog.objects.faulty import Faults, FaultyStore
+from skylog.objects.open import open_store
 from skylog.testing.cluster import Cluster
+from skylog.tiered import configuration
 from skylog.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -28,6 +36,8 @@ SETTINGS = {
     "diskless.file.cleaner.interval.ms": "200",
     "remote.log.storage.system.enable": "true",
     "remote.log.manager.task.interval.ms": "200",
+    "remote.log.manager.task.retry.backoff.ms": "50",
+    "remote.log.manager.task.retry.backoff.max.ms": "500",
     "rlmm.config.remote.log.metadata.topic.num.partitions": "3",
     "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
     "rlmm.config.remote.log.metadata.topic.min.isr": "2",
@@ -45,10 +55,43 @@ TOPIC = {
 pytestmark = pytest.mark.timeout(300)
 
 
+# What the store of remote segments does to every broker.
+STORES: list[FaultyStore] = []
+FAULTS = Faults(
+    before=0.05,
+    unclear=0.05,
+    after=0.05,
+    latency=0.1,
+    truncated=0.02,
+    corrupted=0.02,
+    partial_delete=0.1,
+)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3, 1, (), SETTINGS) as running:
+    def faulty(*given: Any, **named: Any) -> FaultyStore:
+        STORES.append(FaultyStore(open_store(*given, **named), Random(len(STORES))))
+        return STORES[-1]
+
+    with (
+        mock.patch.object(configuration, "open_store", faulty),
+        Cluster(3, 1, (), SETTINGS) as running,
+    ):
         yield running
+    STORES.clear()
+
+
+@contextmanager
+def failing_store() -> Iterator[None]:
+    """The store of remote segments fails, lies, is slow, and is away for a while."""
+    for store in STORES:
+        store.faults = FAULTS
+    try:
+        yield
+    finally:
+        for store in STORES:
+            store.faults, store.down = Faults(), False
 
 
 def running(cluster: Cluster) -> list[str]:
@@ -120,3 +163,35 @@ def test_a_reader_from_the_beginning_sees_every_record_once(cluster: Cluster) ->
 def earliest(cluster: Cluster, topic: str) -> int:
     with ZoneClient(living(cluster)) as client:
         return int(client.offset(topic, EARLIEST).offset)
+
+
+def test_a_store_that_fails_delays_and_loses_nothing(cluster: Cluster) -> None:
+    topic = "failing"
+    assert create(cluster, topic, 1, **TOPIC).error_code == 0
+    # A read from a store that is away, or that lies, fails; the next one may not.
+    refused = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR})
+    with (
+        Load(cluster.bootstrap, topic, 1, per_second=400) as load,
+        looping(lambda: running(cluster), topic, refused) as reader,
+    ):
+        load.wait_for(100)
+        with failing_store():
+            pruned(cluster, topic, reader)
+            for store in STORES:
+                store.down = True
+            # Nobody who produces notices.
+            load.wait_for(400)
+            for store in STORES:
+                store.down = False
+            kill_leader(cluster, topic)
+            load.wait_for(100)
+            pruned(cluster, topic, reader)
+        history = load.finish()
+        (end,) = end_offsets(cluster.bootstrap, topic, 1).values()
+        until(lambda: reader.failure or wal_start(cluster, topic) == end, "all leaves the WAL")
+        loops = reader.loops
+        until(lambda: reader.failure or reader.loops > loops + 1, "the reader goes on")
+    assert sum(sum(store.injected.values()) for store in STORES) > 20
+    assert history.failed == {}
+    found = [reader.found[offset] for offset in range(end)]
+    history.check({0: found})
