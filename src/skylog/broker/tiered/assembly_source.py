@@ -240,8 +240,8 @@ class AssemblySource:
         assembly = self._assembly
         if assembly is not None:
             self._ports.assembler.release(assembly, end)
-            if assembly.position < end or (assembly.position == end and assembly.open_bytes):
-                self._begin()
+            if assembly.begins_at < end >= assembly.position:
+                self._begin()  # nothing of the open segment is left
 
     async def refresh(self) -> None:
         """Ask the coordinator for the offsets that others may have moved. ``KafkaError``."""
