@@ -78,7 +78,7 @@ def audit(
     else:
         print_table(
             {"topic": "TOPIC", "partitions": "PARTITIONS", "batches": "BATCHES",
-             "records": "RECORDS", "bytes": "BYTES"},
+             "tiered_segments": "TIERED SEGMENTS", "records": "RECORDS", "bytes": "BYTES"},
             document["topics"],
         )  # fmt: skip
         for step in document["plan"]:
@@ -149,6 +149,7 @@ def report(
     else:
         print_table(
             {"topic": "TOPIC", "records": "RECORDS", "batches": "BATCHES", "bytes": "BYTES",
+             "tiered_bytes": "TIERED BYTES",
              "uploads": "UPLOADS", "upload_dollars": "$ UPLOADS",
              "storage_dollars_per_month": "$ STORAGE/MONTH"},
             document["topics"],
