@@ -38,7 +38,7 @@ from skylog.wire.buffers import Buffer
 AHEAD_BYTES: Final = 32 * 1024 * 1024
 # What all segments of a task keep in memory before it is written.
 BUFFERED_BYTES: Final = 64 * 1024 * 1024
-_PUTS_AHEAD: Final = 2
+_PUTS_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
