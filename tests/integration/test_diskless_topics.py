@@ -81,7 +81,7 @@ def test_every_record_comes_back_in_order(broker: Broker, codec: str) -> None:
 
 
 def test_classic_and_diskless_topics_side_by_side(broker: Broker) -> None:
-    # ENG-02
+    # ENG-02 partly: without tiered storage
     create(broker, "side-diskless", 2)
     create(broker, "side-classic", 2, **{"diskless.enable": "false"})
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
