@@ -113,9 +113,10 @@ def until_copied(broker: Broker, topic: str, end: int, index: int = 0) -> list[R
     return finished(broker, topic, index)
 
 
-def test_segments_are_what_consumers_read(broker: Broker, client: Client) -> None:
-    topic = "whole"
-    client.create(topic, 1, CONSOLIDATING)
+@pytest.mark.parametrize("stamps", ["CreateTime", "LogAppendTime"])
+def test_segments_are_what_consumers_read(broker: Broker, client: Client, stamps: str) -> None:
+    topic = f"whole-{stamps}"
+    client.create(topic, 1, {**CONSOLIDATING, "message.timestamp.type": stamps})
     fill(client, topic, 0, 4 * PER_SEGMENT + 2)
     segments = until_copied(broker, topic, 4 * PER_SEGMENT)
     assert [one.start_offset for one in segments] == [0, 5, 10, 15]
@@ -275,6 +276,29 @@ def test_a_lag_is_seen_while_a_job_is_to_assemble(broker: Broker, client: Client
     assert families["skylog_consolidation_lag_seconds"][topic] >= 0
     alter(client, topic, diskless_tiering_assembler="broker")
     until_copied(broker, topic, 2 * PER_SEGMENT)
+
+
+def test_a_small_disk_is_enough_for_many_partitions(tmp_path: Path) -> None:
+    topic, partitions, size = "crowded", 8, 40_000
+    with (
+        consolidating_broker(tmp_path, diskless_tiering_disk_max_bytes=str(size)) as own,
+        Client(own.bootstrap) as client,
+    ):
+        client.create(topic, partitions, {**CONSOLIDATING, "internal.segment.bytes": "1000000"})
+        assembler, most = tiered(own).consolidating.assembler, 0
+        for number in range(30):
+            parts = [(topic, at, batch(b"%06d" % number + bytes(1000))) for at in range(partitions)]
+            answers = client.produce_all(parts)
+            assert {one.error_code for one in answers.values()} == {0}
+            most = max(most, assembler.used_bytes)
+        sources = [source_of(own, topic, index) for index in range(partitions)]
+        until(lambda: all(source.assembled_end == 30 for source in sources))
+        assert assembler.stats.cut_early > 0
+        assert 0 < most <= 2 * size  # what is read at once may be over
+        until(lambda: assembler.used_bytes < size)
+        for index in range(partitions):
+            found = served(client, topic, 0, 30, index)
+            assert [one.base_offset for one in split_batches(found)] == list(range(30))
 
 
 def test_a_start_drops_what_was_being_put_together(tmp_path: Path) -> None:

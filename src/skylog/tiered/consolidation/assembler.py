@@ -64,6 +64,7 @@ _NOT_THERE: Final = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TI
 
 @dataclass(frozen=True, slots=True)
 class AssemblerSettings:
+    # What is read at once may be over.
     disk_bytes_max: int
     # Rounds begin this far apart, unless there is more to read.
     interval_ms: int
