@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from skylog.client.bulk import PartitionRange, Regions
 from skylog.spark.explanation import explain
 from skylog.spark.jobs import audit, report, segments
 from skylog.spark.jobs.audit import Audit, AuditJob
@@ -137,3 +138,16 @@ def test_jobs_look_at_both_tiers(spark: SparkSession, node: Broker, tmp_path: Pa
     assert keys >= {log.relative_to(tmp_path / "segments").as_posix() for log in logs[:2]}
     plan = json.loads(json.dumps(document(found, "now")))["plan"]
     assert plan[0]["damage"]
+
+
+def test_a_prune_beside_an_audit_is_no_damage(node: Broker) -> None:
+    """What is planned as WAL is in segments alone when it is looked at."""
+    filled(node)
+    cluster = JobCluster({"bootstrap.servers": node.bootstrap})
+    planned = cluster.plan([PartitionRange("tiers", 0)], 1000, Regions.WAL)
+    move(node)
+    splits = planned.partitions[0].splits
+    assert len(splits) > 3
+    checked = audit._check(audit._Task(cluster, planned.storage_url or "", splits))
+    assert not checked.findings, list(checked.findings)
+    assert 0 < checked.tallies["tiers", 0].records < BATCHES * PER_BATCH / 2

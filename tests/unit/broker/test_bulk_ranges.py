@@ -290,7 +290,9 @@ async def test_an_empty_range_is_empty_in_any_tier(world: World, is_known: bool)
         world.prefixes.is_known = is_known
         found = await world.locate(at, at)
         assert (found.wal.error, covered(found), found.wal.next_offset) == (NONE, [], at)
-    # Of the WAL alone, what is tiered is empty.
+    # Of the WAL alone, what is tiered is empty, and begins where the WAL does.
+    (pruned,) = await world.ranges.locate([RangeRequest(*PARTITION, 20, 50, wal_only=True)], 9)
+    assert (pruned.wal.error, pruned.wal.next_offset, pruned.wal.log_start_offset) == (NONE, 60, 60)
     assert await world.plan(start_offset=0, end_offset=50, wal_only=True) == []
 
 

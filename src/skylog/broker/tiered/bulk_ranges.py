@@ -154,7 +154,7 @@ class TieredRanges:
             moved = [place for place, one in found.items() if one.wal.error is _MOVED]
             tiered, of_wal = [place for place in moved if place not in tiered], {}
             if not tiered:
-                return [_settled_range(found[place]) for place in range(len(asked))]
+                return [_settled_range(one, found[place]) for place, one in enumerate(asked)]
 
     async def _segments(
         self, asked: RangeRequest, info: LogInfo, room: int
@@ -311,6 +311,7 @@ def _located(error: ErrorCode, info: LogInfo, next_offset: int = -1, end: int = 
         end_offset=end,
         log_start_offset=info.log_start_offset,
         high_watermark=info.high_watermark,
+        wal_start_offset=info.wal_start_offset,
     )
 
 
@@ -325,7 +326,11 @@ def _settled(found: PlannedRange) -> PlannedRange:
     return replace(found, error=_NOT_YET) if found.error is _MOVED else found
 
 
-def _settled_range(found: TieredRange) -> TieredRange:
-    if found.wal.error is not _MOVED:
-        return found
-    return replace(found, wal=replace(found.wal, error=_NOT_YET))
+def _settled_range(asked: RangeRequest, found: TieredRange) -> TieredRange:
+    if found.wal.error is _MOVED:
+        return replace(found, wal=replace(found.wal, error=_NOT_YET))
+    if asked.wal_only and not found.wal.error:
+        # For its reader the log begins there: what was pruned since it was planned is no gap.
+        start = found.wal.wal_start_offset
+        return replace(found, wal=replace(found.wal, log_start_offset=start))
+    return found
