@@ -24,6 +24,7 @@ KINDS = (
     "delete records",
     "deposed",
     "elected",
+    "full disk",
     "given up",
     "kill",
     "late delete",

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from sim.consolidation.bucket import BrokerStore
+from sim.consolidation.disk import SimFiles
 from sim.consolidation.loop import ProcessLoop
 from sim.consolidation.plane import BrokerPlane
 from sim.consolidation.remote_logs import SimRemoteLogs
@@ -29,7 +30,6 @@ from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.system import System
 from skylog.log.config import LogConfig
-from skylog.log.files import Files
 from skylog.objects.keys import ObjectKey
 from skylog.tiered.consolidation.assembler import Assembler, AssemblerSettings
 from skylog.tiered.consolidation.prune import PrunePass
@@ -72,6 +72,7 @@ class SimBroker:
         self.directory.mkdir()
         self.up = False
         self.paused = False
+        self.has_full_disk = False
         self.known = State(-1, -1)
         # The snapshot file.
         self._saved: Any = None
@@ -99,7 +100,7 @@ class SimBroker:
         reader = DisklessReader(
             plane, BrokerStore(self, world.wal), ObjectCache(CACHE_BYTES), clock
         )
-        files = Files(OPEN_FILES)
+        files = SimFiles(OPEN_FILES, self._finds_disk_full)
         assembler = Assembler(
             self.directory / ASSEMBLY_DIRECTORY,
             DisklessWal(plane, reader, clock),
@@ -275,6 +276,11 @@ class SimBroker:
         return bytes(key.segment.segment_id)
 
     # --- Its disk -----------------------------------------------------------------------------
+
+    def _finds_disk_full(self) -> bool:
+        if self.has_full_disk:
+            self.world.noted["full disk"] += 1
+        return self.has_full_disk
 
     def assembled_logs(self) -> list[str]:
         return sorted(path.name for path in self.directory.rglob("*.log"))

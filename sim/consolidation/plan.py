@@ -28,6 +28,8 @@ class Plan:
     kills: int
     # How often bytes on a disk are damaged.
     damages: int
+    # How often a disk becomes full, or has room again.
+    fills: int
     # How often the store spoils a segment.
     rots: int
 
@@ -49,7 +51,8 @@ def new_plan(rng: Random) -> Plan:
         elections=elections,
         learning=rng.choice((3, 8)),
         kills=rng.choice((0, 1, 1)),
-        damages=rng.choice((0, 0, 1)),
+        damages=rng.choice((0, 0, 4)),
+        fills=rng.choice((0, 0, 0, 3)),
         rots=rng.choice((0, 0, 0, 3)),
     )
 
@@ -70,5 +73,6 @@ CALM = Plan(
     learning=0,
     kills=0,
     damages=0,
+    fills=0,
     rots=0,
 )

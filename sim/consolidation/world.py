@@ -130,6 +130,7 @@ class World:
             (self._resume, 4),
             (self._damage, plan.damages),
             (self._rot, plan.rots),
+            (self._fill, plan.fills),
             (self.topic.sync, 6),
             (self._topic_replicas, 1),
             (self._power_cut, 1),
@@ -298,6 +299,11 @@ class World:
         if broker is not None and broker.damage(self.rng):
             self.note("damage", broker.node_id)
 
+    def _fill(self) -> None:
+        """A disk is full, or has room again."""
+        broker = self.rng.choice(self.brokers)
+        broker.has_full_disk = not broker.has_full_disk
+
     def _rot(self) -> None:
         if rot(self):
             self.note("rot")
@@ -330,7 +336,7 @@ class World:
         for broker in self.brokers:
             if not broker.up:
                 self._register(broker)
-            broker.paused = False
+            broker.paused = broker.has_full_disk = False
         self.quiesce()
         # What was held up longest arrives when everything is over.
         for request in self._held_up:
