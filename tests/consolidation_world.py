@@ -14,7 +14,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from skylog.broker.tiered.assembly_source import NOT_LEADING, AssemblyPorts, AssemblySource
+from skylog.broker.tiered.assembly_source import NOT_LEADING, AssemblySource
+from skylog.broker.tiered.log_infos import LogInfos
 from skylog.broker.tiered.pruning import CoordinatorPruner
 from skylog.diskless.plane import FileToCommit, FindRequest
 from skylog.diskless.planes.memory import MemoryPlane
@@ -90,6 +91,8 @@ class World:
         # Requests of processes that have ended.
         self.late: list[Callable[[], object]] = []
         self.pruned = 0
+        # Of ours: what stores and coordinators say is expected.
+        self.errors: list[BaseException] = []
 
     # -- gates
 
@@ -154,7 +157,11 @@ class World:
 
     def enforce_retention(self) -> None:
         limits = self.config.retention_bytes, self.config.retention_ms
+        (before,) = at_once(self.plane.log_info([PARTITION]))
         (result,) = at_once(self.plane.enforce_retention([(*PARTITION, *limits)], 2))
+        if before.log_start_offset < before.wal_start_offset:
+            is_same = result.log_start_offset == before.log_start_offset
+            assert is_same, "the start of a tiered part is moved by its leader"
         self.deleted_to = max(self.deleted_to, result.log_start_offset)
 
     def append(self, value: bytes) -> int:
@@ -168,6 +175,8 @@ class World:
     # -- checks
 
     def check(self, views: Sequence[RemoteLog]) -> None:
+        for error in self.errors:
+            raise RuntimeError from error
         (info,) = at_once(self.plane.log_info([PARTITION]))
         assert info.high_watermark == len(self.sizes)
         self._check_start(info.log_start_offset)
@@ -294,8 +303,13 @@ class Source(AssemblySource):
     """What the WAL has, in segments of ``cut`` batches; two brokers cut at other places."""
 
     def __init__(self, world: World, plane: GatedPlane, cut: int) -> None:
-        parts: Any = (plane, None, None, world.clock)
-        ports = AssemblyPorts(*parts, *[lambda partition: None] * 2)
+        reached: Any = plane
+        ports: Any = SimpleNamespace(
+            plane=plane,
+            infos=LogInfos(reached),
+            clock=world.clock,
+            start_moved=lambda partition: None,
+        )
         super().__init__(PARTITION, TOPIC, world.config, ports)
         self._plane = plane
         self._cut = cut
@@ -431,8 +445,8 @@ class Broker:
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
         del self.tasks[name]
-        if not task.cancelled():
-            task.result()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.world.errors.append(error)
 
     async def _run(self, name: str) -> None:
         try:

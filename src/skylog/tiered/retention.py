@@ -153,14 +153,18 @@ class _Walk:
 
 
 def finished_bytes(remote: RemoteLog, lineage: Lineage) -> int:
-    """The size of the finished segments within a lineage, each once."""
-    if all(_is_within(epoch, remote, lineage) for epoch in remote.epochs()):
+    """The size of the finished segments within a lineage. Of those that overlap only the first
+    counts: what is there twice must not make retention take what its limit keeps."""
+    is_whole = all(_is_within(epoch, remote, lineage) for epoch in remote.epochs())
+    if is_whole and not remote.has_overlaps:
         return remote.finished_bytes
-    return sum(
-        segment.size
-        for segment in remote.all()
-        if segment.state is SegmentState.COPY_FINISHED and lineage.contains(segment)
-    )
+    total = end = 0
+    for segment in remote.all():
+        is_counted = segment.start_offset >= end and segment.state is SegmentState.COPY_FINISHED
+        if is_counted and lineage.contains(segment):
+            total += segment.size
+            end = segment.end_offset + 1
+    return total
 
 
 def _is_within(epoch: int, remote: RemoteLog, lineage: Lineage) -> bool:

@@ -125,6 +125,15 @@ def test_by_size(retention_bytes: int, only_local: int, gone: list[int], start: 
     assert run(three(), [(0, 0)], only_local=only_local, limits=limits) == (gone, start)
 
 
+@pytest.mark.parametrize("again", [(0, 9), (5, 14), (0, 29), (25, 29)])
+def test_what_two_leaders_have_copied_counts_once(again: tuple[int, int]) -> None:
+    """300 bytes are there, some of them twice: nothing is above the limit."""
+    remote = three()
+    remote.finished(*again, size=(again[1] - again[0] + 1) * 10, time=1000)
+    assert run(remote, [(0, 0)], limits=Limits(retention_bytes=300)) == ([], 0)
+    assert finished_bytes(remote.log, Lineage([(0, 0)], 1000)) <= 300
+
+
 def test_what_goes_by_age_counts_for_the_size() -> None:
     # 300 bytes, 150 allowed: the first goes by age, and one more would be too much by size.
     limits = Limits(9000, 150)

@@ -336,11 +336,11 @@ class AssemblySource:
         return Limits.of(self.config)
 
     def only_local_bytes(self, remote: RemoteLog) -> int:
-        """Of what is in the WAL and remote too, only the bytes in the WAL count."""
+        """Of what is in the WAL and remote too, only the bytes in the WAL count. Of a segment that
+        is there in part, all counts as such: rather too little than too much is deleted."""
         offset, both = self.local_log_start_offset, 0
         while segment := remote.segment_for(SERVED_EPOCH, offset):
-            if segment.start_offset >= self.local_log_start_offset:
-                both += segment.size
+            both += segment.size
             offset = segment.end_offset + 1
         return self.info.byte_size - both
 

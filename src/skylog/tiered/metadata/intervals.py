@@ -71,8 +71,8 @@ class EpochIntervals:
                 return
             yield self._get(following)
 
-    def add(self, interval: Interval) -> None:
-        """``interval.rank`` is above that of every other one."""
+    def add(self, interval: Interval) -> bool:
+        """``interval.rank`` is above that of every other one. Whether another has a part of it."""
         slot = bisect_left(self._starts, interval.start)
         follows = slot == 0 or self._ends[slot - 1] <= interval.end
         is_last = slot == len(self._ids)
@@ -80,8 +80,11 @@ class EpochIntervals:
             is_last or (self._starts[slot] > interval.start and self._ends[slot] > interval.end)
         ):
             self._insert(slot, interval)
-        else:
-            self._arrange([*self._visible(), *self._hidden, interval])
+            return (slot > 0 and self._ends[slot - 1] >= interval.start) or (
+                not is_last and self._starts[slot + 1] <= interval.end
+            )
+        self._arrange([*self._visible(), *self._hidden, interval])
+        return True
 
     def remove(self, start: int, id_: bytes) -> None:
         """Forget a segment's interval, if it is here."""

@@ -101,6 +101,7 @@ class RemoteLog:
         "fence",
         "finished",
         "finished_bytes",
+        "has_overlaps",
         "log_starts",
         "next_offset",
         "partition",
@@ -125,8 +126,8 @@ class RemoteLog:
         self._unfinished: dict[bytes, SegmentState] = {}
         self._epochs: dict[int, EpochIntervals] = {}
         self._highest: dict[int, int] = {}
-        # How many were ever finished, which is the rank of the last.
-        self.finished = 0
+        self.finished = 0  # ever: the rank of the last
+        self.has_overlaps = False  # two leaders have copied the same offsets
 
     # --- Questions ---------------------------------------------------------------------------
 
@@ -329,9 +330,8 @@ class RemoteLog:
         self._segments.pop(id_, None)
         self._segments[id_] = b""
         for epoch, start, end in runs_of(record):
-            if epoch not in self._epochs:
-                self._epochs[epoch] = EpochIntervals()
-            self._epochs[epoch].add(Interval(start, end, self.finished, id_))
+            intervals = self._epochs.setdefault(epoch, EpochIntervals())
+            self.has_overlaps |= intervals.add(Interval(start, end, self.finished, id_))
             self._highest[epoch] = max(end, self._highest.get(epoch, end))
 
     def _hide(self, id_: bytes, record: SnapshotRecord) -> None:
