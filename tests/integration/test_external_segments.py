@@ -178,6 +178,8 @@ def test_epochs_topics_and_ids_that_are_refused(broker: Broker, job: JobByHand) 
     assert "in use" in (other.message or "")
     assert job.finish(granted, new_id()).error is ErrorCode.RESOURCE_NOT_FOUND
     assert job.finish(granted, epoch=epoch + 1).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    many = job.finish(granted, *(new_id() for _ in range(33)))
+    assert "33 segments of one partition" in (many.message or "")
 
 
 def test_only_consolidating_diskless_topics_are_assembled(

@@ -16,6 +16,7 @@ from skylog.kernel.limits import (
     BULK_TIMEOUT_MS_MAX,
     EXTERNAL_PARTITIONS_AT_ONCE_MAX,
     EXTERNAL_PARTITIONS_PER_REQUEST_MAX,
+    EXTERNAL_SEGMENTS_PER_PARTITION_MAX,
 )
 from skylog.tiered.consolidation.grants import Asked
 from skylog.tiered.layout.plan import AivenLayout
@@ -122,6 +123,9 @@ async def _finish(
     context: RequestContext, external: ExternalAssembly, job: Any, asked: finish.FinishPartition
 ) -> finished.FinishedPartition:
     partition, epoch = _partition(context, asked), asked.leader_epoch
+    if len(asked.segments) > EXTERNAL_SEGMENTS_PER_PARTITION_MAX:
+        count = len(asked.segments)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{count} segments of one partition")
 
     async def check(one: finish.FinishSegment) -> SegmentGrant | KafkaError | None:
         try:

@@ -306,8 +306,10 @@ class ExternalAssembly:
     async def _end(self, place: Place, grant: SegmentGrant) -> None:
         segment = grant.segment
         author = _Author(place.hosted, place.grants, grant)
-        saga = await self._runner.run(Saga(segment, Stage.FINISH), author)
-        place.grants.ended(segment.id)
+        try:
+            saga = await self._runner.run(Saga(segment, Stage.FINISH), author)
+        finally:
+            place.grants.ended(segment.id)
         if saga.stage is Stage.COPIED:
             self._counts.of(segment.topic).copy_bytes += segment.size
         elif saga.stage is Stage.GONE:
