@@ -113,10 +113,15 @@ class SagaRunner:
     ) -> Saga:
         """The saga when it has ended. ``files`` is what a copy takes; ``sleep`` pauses before
         another attempt."""
-        backoff = self.backoff()
+        backoff, epoch = self.backoff(), author.leader_epoch
         while not saga.has_ended:
             if not author.leads:
                 return applied(saga, Outcome.DEPOSED)
+            if saga.stage is Stage.START and author.leader_epoch != epoch:
+                # Another leader may have cleaned what was begun meanwhile. Nothing was put yet, and
+                # an id is never used again.
+                saga = applied(saga, Outcome.FORGOTTEN)
+                break
             before = saga.stage
             saga = await self._step(saga, author, files)
             if saga.stage is before:

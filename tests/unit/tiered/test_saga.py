@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import Any
 
 import pytest
 
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
+from skylog.kernel.system import System
 from skylog.log.closed import ClosedSegment
 from skylog.tiered.copying import (
     Effect,
@@ -24,8 +30,11 @@ from skylog.tiered.copying import (
     next_effect,
     record_of,
 )
+from skylog.tiered.counts import TieredCounts
+from skylog.tiered.ports import Published
+from skylog.tiered.sagas import SagaRunner
 from skylog.tiered.segments import RemoteSegment, SegmentState
-from tests.tiered_world import PARTITION, TOPIC, Broker, Reply, World, WorldLog
+from tests.tiered_world import NO_PAUSE, PARTITION, TOPIC, Broker, Reply, World, WorldLog
 
 ID = Uuid(b"segment-segment-")
 CLOSED = ClosedSegment(100, 200, 5000, 77, "l", "i", "t", None, "s")
@@ -150,6 +159,33 @@ def test_epochs_are_cut_to_a_segment(
 def test_the_epoch_index_has_all_epochs_up_to_the_end() -> None:
     text = epoch_checkpoint([(0, 0), (3, 150), (9, 300)], 300).decode()
     assert text == "0\n2\n0 0\n3 150\n"
+
+
+class NewEpoch:
+    """A leader whose first record is lost, and whose epoch is another one afterwards."""
+
+    leads = True
+    leader_epoch = 3
+    log_start_offset = 0
+
+    def __init__(self) -> None:
+        self.published = 0
+
+    async def publish(self, partition: object, record: object) -> Published:
+        self.published += 1
+        self.leader_epoch += 1
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True)
+
+
+def test_a_copy_that_was_not_begun_for_certain_is_given_up_in_a_new_epoch() -> None:
+    """A leader in between may have cleaned it: it would be begun again for ever, or after its
+    deletion (found by the simulation of consolidation)."""
+    author, clock = NewEpoch(), ManualClock()
+    system = System(clock, random.Random(1), InlineExecutor())
+    unused: Any = None
+    runner = SagaRunner(1, author, unused, system, NO_PAUSE, TieredCounts(clock))  # type: ignore[arg-type]
+    ended = asyncio.run(runner.run(copying(segment()), author))
+    assert (ended.stage, author.published) == (Stage.GONE, 1)
 
 
 def run_with(world: World, epoch: int = 0, records: int = 25) -> Broker:
