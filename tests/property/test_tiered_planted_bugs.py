@@ -271,10 +271,10 @@ def cleans_what_may_finish() -> bool:
 def _one_for_each_start(patch: pytest.MonkeyPatch) -> None:
     real = EpochIntervals.add
 
-    def add(self: EpochIntervals, interval: Interval) -> None:
+    def add(self: EpochIntervals, interval: Interval) -> bool:
         for other in [one for one in self if one.start == interval.start]:
             self.remove(other.start, other.id)
-        real(self, interval)
+        return real(self, interval)
 
     patch.setattr(EpochIntervals, "add", add)
 
