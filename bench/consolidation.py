@@ -197,10 +197,10 @@ def coordinator_rows(bootstrap: str) -> int:
     async def ask() -> int:
         client = Client(ClientSettings.of({"bootstrap.servers": bootstrap}))
         try:
-            answers = await Admin(client).diskless.describe()
+            answer = await Admin(client).diskless.describe_any()
         finally:
             await client.close()
-        return sum(one.batches for answer in answers for one in answer.coordinators)
+        return sum(one.batches for one in answer.coordinators)
 
     return asyncio.run(ask())
 
