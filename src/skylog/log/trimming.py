@@ -44,13 +44,16 @@ class Trimming:
         log = self._log
         if offset <= log.log_start_offset:
             return
-        log.local_log_start_offset = max(log.local_log_start_offset, offset)
+        self._move_local_start(offset)
         log.log_start_offset = offset
         log.start_known()
         log.high_watermark = max(log.high_watermark, offset)
         # Leader epochs are cut here only: those of the remote part are needed to find it.
         log.companions.truncate_start(offset)
         log.host.start_moved(log)
+
+    def _move_local_start(self, offset: int) -> None:
+        self._log.local_log_start_offset = max(self._log.local_log_start_offset, offset)
 
     def forget_remote(self) -> None:
         """Nothing of the log is remote any more: it begins where it does on this disk."""
@@ -104,7 +107,7 @@ class Trimming:
         if log.config.copies:
             log.host.pin_start(log)
             log.snapshots.keep(start)
-            log.local_log_start_offset = max(log.local_log_start_offset, start)
+            self._move_local_start(start)
         else:
             self._move_start(start)
             log.host.pin_start(log)
