@@ -55,7 +55,7 @@ NO_PAUSE = RetrySettings(backoff_ms=0, backoff_ms_max=0, jitter=0.0)
 CONFIG = LogConfig(remote_storage_enable=True, remote=True, retention_ms=-1)
 PARTS = ("log", "indexes", "manifest")
 # Turns of the event loop after which all wait at gates again.
-_TURNS = 30
+_TURNS = 15
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
@@ -481,19 +481,18 @@ class History:
         self.leader = self.brokers[0]
         self.leader.lead(0)
 
-    async def run(self, steps: int = 150) -> None:
+    async def run(self, steps: int = 120) -> None:
         actions: list[tuple[int, Callable[[], object]]] = [
-            (10, self._produce),
-            (40, self._open),
-            (12, lambda: self._some("assemble")),
-            (12, lambda: self._some("copy")),
-            (8, lambda: self._some("prune")),
-            (6, lambda: self._some("expire")),
+            (8, self._produce),
+            (18, lambda: self._some("assemble")),
+            (18, lambda: self._some("copy")),
+            (20, lambda: self._some("prune")),
+            (8, lambda: self._some("expire")),
             (6, self._read),
-            (6, lambda: self.world.clock.advance(DELAY_MS // 2)),
+            (14, lambda: self.world.clock.advance(DELAY_MS * 2 // 3)),
             (2, self._delete_records),
-            (2, self.world.enforce_retention),
-            (3, self._elect),
+            (6, self.world.enforce_retention),
+            (2, self._elect),
             (1, self._restart),
             (3, self._late),
         ]
@@ -501,6 +500,11 @@ class History:
         for _ in range(steps):
             (action,) = self.world.rng.choices([act for _, act in actions], weights)
             action()
+            # What is under way goes on a little, or for long.
+            for _ in range(self.world.rng.choice((0, 1, 4, 15, 40))):
+                await self.world.settle()
+                self.check()
+                self._open()
             await self.world.settle()
             self.check()
         await self.quiesce()
