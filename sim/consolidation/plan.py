@@ -53,7 +53,7 @@ def new_plan(rng: Random) -> Plan:
         kills=rng.choice((0, 1, 1)),
         damages=rng.choice((0, 0, 4)),
         fills=rng.choice((0, 0, 0, 3)),
-        rots=rng.choice((0, 0, 0, 3)),
+        rots=rng.choice((0, 0, 0, 12)),
     )
 
 

@@ -1,5 +1,4 @@
-"""The world of one seed: what happens to brokers, coordinator, store and metadata topic, and
-when."""
+"""The world of one seed: what happens to brokers, coordinator, store and topic, and when."""
 
 from __future__ import annotations
 
@@ -30,6 +29,8 @@ BEGIN_MS: Final = 1_000_000
 TAIL: Final = 80
 # How likely a request without a sender is held up once more.
 LATE: Final = 0.9
+# Out of a hundred prunes, how many senders give up.
+IMPATIENCE: Final = 40
 RECORDS_MAX: Final = 60
 QUIET_ROUNDS: Final = 400
 QUIET_MS: Final = 1_500
@@ -157,7 +158,8 @@ class World:
         dice = self.rng.randrange(100)
         if not request.sender_waits and self.rng.random() < LATE:
             return  # much later
-        impatience = self.plan.given_up * (3 if request.name == "prune" else 1)
+        # There are few prunes.
+        impatience = IMPATIENCE if request.name == "prune" else self.plan.given_up
         if dice < impatience and request.sender_waits:
             request.give_up()
             self.note("given up", request.name)
