@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from skylog.kernel.errors import StorageError
-from skylog.objects.store import ObjectError, ObjectStore
+from skylog.objects.store import NotFound, ObjectStore
 from skylog.tiered.metadata.machine import RemoteLog
 from skylog.tiered.metadata.partitioner import metadata_partition
 from skylog.tiered.metadata.records import NO_EPOCH, NO_OFFSET, segment_started, segment_updated
 from skylog.tiered.segments import RemoteSegment, SegmentState, TopicIdPartition
-from skylog.tiered.storage import read_manifest
+from skylog.tiered.storage import DamagedSegment, read_manifest
 from skylog.tiered.stored import StoredSegment, stored_segments
 from skylog.wire.metadata_records import encode_remote_log
 
@@ -84,8 +84,8 @@ async def rebuild_logs(
     snapshots: Iterable[RemoteLog] = (),
     restored: Callable[[TopicIdPartition], RestoredLog | None] = lambda partition: None,
 ) -> RebuiltLogs:
-    """Read the store. ``restored`` is what was restored of a partition; None if it has no other
-    records than its remote segments."""
+    """Read the store; ``ObjectError`` if it does not answer. ``restored`` is what was restored of a
+    partition; None if it has no other records than its remote segments."""
     known = merged(snapshots)
     rebuilt = RebuiltLogs()
     listed: set[bytes] = set()
@@ -170,7 +170,8 @@ async def _described(
         return None
     try:
         found = (await read_manifest(store, stored.manifest.key)).segment
-    except ObjectError as error:
+    except (NotFound, DamagedSegment) as error:
+        # Any other error says nothing of the segment: left out, it would be lost.
         rebuilt.unreadable.append(str(error))
         return None
     if found is None or not _agrees(found, stored):

@@ -12,7 +12,10 @@ import pytest
 from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
+from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
+from skylog.objects.store import ObjectError
+from skylog.objects.store import Outcome as StoreOutcome
 from skylog.tiered.layout.plan import AivenLayout, LocalTieredLayout
 from skylog.tiered.metadata.machine import Outcome, RemoteLog
 from skylog.tiered.metadata.partitioner import metadata_partition
@@ -238,6 +241,22 @@ async def test_hostile_manifests_are_told_and_left_out(tmp_path: Path) -> None:
     assert len(rebuilt.unreadable) == 2
     # A snapshot that knows them does not read them.
     assert (await rebuild_logs(made.store, made.logs.values())).count == 3
+
+
+async def test_a_store_that_does_not_answer_leaves_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the log would begin behind the segment, and what the store has of it would go."""
+    made = History(tmp_path)
+    await made.copy(segment(1, PARTITIONS[0], 0, 9))
+
+    async def get(key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        raise ObjectError(f"{key}: 503", StoreOutcome.AMBIGUOUS)
+
+    with monkeypatch.context() as away, pytest.raises(ObjectError, match="503"):
+        away.setattr(made.store, "get", get)
+        await rebuild_logs(made.store)
+    assert (await rebuild_logs(made.store)).count == 1
 
 
 async def test_without_manifests_only_a_snapshot_helps(tmp_path: Path) -> None:
