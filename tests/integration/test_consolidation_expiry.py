@@ -14,6 +14,11 @@ from skylog.broker.background.orphans import open_scanner
 from skylog.kernel.ids import Uuid
 from skylog.kernel.stages import Stage
 from skylog.testing import Broker
+from skylog.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.integration.broker_client import Client
 from tests.integration.cli_support import Cli
 from tests.integration.consolidation_support import (
@@ -38,6 +43,7 @@ from tests.waiting import until
 
 END = 6 * PER_SEGMENT + 2
 PRUNED = 6 * PER_SEGMENT
+BROKER = 4  # the type of a resource
 
 
 @pytest.fixture
@@ -127,6 +133,20 @@ def test_what_is_young_stays_though_the_wal_is_pruned(broker: Broker, client: Cl
     assert starts(broker) == list(range(0, PRUNED, PER_SEGMENT))
     assert offset(client, "orders", EARLIEST) == 0
     read_all(client, "orders", 0, END)
+
+
+def test_a_policy_of_other_topics_leaves_what_is_tiered_readable(
+    broker: Broker, client: Client
+) -> None:
+    """A diskless topic is never compacted, whatever brokers do with topics by default."""
+    pruned(client)
+    change = [AlterableConfig("log.cleanup.policy", 0, "compact")]
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(BROKER, "", change)])
+    assert client.ask(request).responses[0].error_code == 0
+    configs = broker.node._services.configs
+    until(lambda: configs.log_config("orders").compacts)
+    read_all(client, "orders", 0, END)
+    assert starts(broker) == list(range(0, PRUNED, PER_SEGMENT))
 
 
 def test_a_topic_that_is_deleted_takes_its_segments(broker: Broker, client: Client) -> None:

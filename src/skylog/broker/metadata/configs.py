@@ -86,10 +86,14 @@ class Configs:
 
     def _is_remote(self, name: str, config: LogConfig) -> bool:
         """Whether a part of a topic's logs may be in the object store only."""
+        topic = self._image.topic(name)
+        # Diskless topics are never compacted, and those that brokers compact by default keep what
+        # only remote segments have.
+        is_compacted = config.compacts and not (topic is not None and topic.diskless_enabled)
         return (
             self._static.tiered.enabled
             and config.remote_storage_enable
-            and not config.compacts
+            and not is_compacted
             and not is_internal(name)
             and name not in (METADATA_TOPIC, CLUSTER_METADATA)
         )
