@@ -119,6 +119,52 @@ def test_a_backup_from_before_a_prune(tmp_path: Path) -> None:
     assert len(held) == 4 and all(path.exists() for path in held)
 
 
+def test_what_one_restore_held_another_one_does_not_take(tmp_path: Path) -> None:
+    """Other records have been written at those offsets since."""
+    bucket, directory, kept = tmp_path / "bucket", tmp_path / "data", tmp_path / "kept"
+    with (
+        consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        client.create("t", 1, CONSOLIDATING)
+        fill(client, "t", 0, 23)
+        until_pruned(client, "t", 20)
+        backup = broker.node.maintenance.backup
+        assert backup is not None
+        broker.run(backup.run_once())
+        keep_backup(bucket / "backup", kept)
+        for number in range(23, 43):
+            assert client.produce("t", b"9%05d" % number).error_code == 0
+        until_pruned(client, "t", 40)
+    shutil.rmtree(directory)
+    shutil.rmtree(bucket / "backup")
+    kept.rename(bucket / "backup")
+    _, remote = restore(bucket, directory)
+    held = {one.id for one in remote.held}
+    assert len(held) == 4
+
+    with (
+        consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        until(partial(reads, client))
+        fill(client, "t", 23, 48)
+        until_pruned(client, "t", 45)
+        backup = broker.node.maintenance.backup
+        assert backup is not None
+        broker.run(backup.run_once())
+    shutil.rmtree(directory)
+    report, remote = restore(bucket, directory)
+    assert report.partitions[0].high_watermark == 48
+    assert {one.id for one in remote.held} == held
+    with (
+        consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        until(partial(reads, client))
+        read_all(client, "t", 0, 48)
+
+
 def test_segments_that_were_deleted_since_the_backup_are_not_waited_for(tmp_path: Path) -> None:
     """They are in neither tier: the log begins behind them, and readers are not stopped there."""
     bucket, directory, kept = tmp_path / "bucket", tmp_path / "data", tmp_path / "kept"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from skylog.kernel.errors import StorageError
+from skylog.objects.holds import Hold
 from skylog.objects.store import NotFound, ObjectStore
 from skylog.tiered.metadata.machine import RemoteLog
 from skylog.tiered.metadata.partitioner import metadata_partition
@@ -42,7 +43,8 @@ class RebuiltLogs:
     newer: list[StoredSegment] = field(default_factory=list)
     # In the snapshot, but not whole in the store any more.
     missing: list[RemoteSegment] = field(default_factory=list)
-    # They reach above what was restored of their partition, and wait for the operator.
+    # They reach above what was restored of their partition, now or by an earlier restore, and wait
+    # for the operator.
     held: list[StoredSegment] = field(default_factory=list)
     # Whole by their objects, but what they are cannot be told.
     unreadable: list[str] = field(default_factory=list)
@@ -83,9 +85,12 @@ async def rebuild_logs(
     store: ObjectStore,
     snapshots: Iterable[RemoteLog] = (),
     restored: Callable[[TopicIdPartition], RestoredLog | None] = lambda partition: None,
+    holds: Sequence[Hold] = (),
 ) -> RebuiltLogs:
     """Read the store; ``ObjectError`` if it does not answer. ``restored`` is what was restored of a
-    partition; None if it has no other records than its remote segments."""
+    partition; None if it has no other records than its remote segments. ``holds`` are of restores
+    from before the snapshots: what they cover and no snapshot knows is of an older history, in
+    whose place other records may have been written since."""
     known = merged(snapshots)
     rebuilt = RebuiltLogs()
     listed: set[bytes] = set()
@@ -97,10 +102,12 @@ async def rebuild_logs(
             continue
         listed.add(segment.id)
         log = restored(segment.partition)
-        if log is not None and segment.end_offset >= log.end:
+        is_newer = snapshot is None or snapshot.state is not SegmentState.COPY_FINISHED
+        is_above = log is not None and segment.end_offset >= log.end
+        if is_above or (is_newer and any(hold.covers(stored.modified_ms) for hold in holds)):
             rebuilt.held.append(stored)
             continue
-        if snapshot is None or snapshot.state is not SegmentState.COPY_FINISHED:
+        if is_newer:
             rebuilt.newer.append(stored)
         rebuilt.segments.setdefault(segment.partition, []).append(segment)
     for segments in rebuilt.segments.values():

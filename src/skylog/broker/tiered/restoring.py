@@ -13,7 +13,7 @@ from skylog.diskless.files.backup_reader import get_part, latest_of_all
 from skylog.kernel.errors import ProtocolError, StorageError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.settings.tiered import METADATA_TOPIC
-from skylog.objects.holds import Hold, put_hold
+from skylog.objects.holds import Hold, put_hold, read_holds
 from skylog.tiered.metadata.snapshots import decode_snapshot
 from skylog.tiered.rebuild import RebuiltLogs, RestoredLog, rebuild_logs
 from skylog.tiered.segments import TopicIdPartition
@@ -56,11 +56,15 @@ class RemoteLogRestore:
             found = wal.get(partition)
             return None if found is None else RestoredLog(*found)
 
-        self.rebuilt = rebuilt = await rebuild_logs(self._segments, logs, restored)
+        oldest = min((one.created_ms for one in manifests), default=0)
+        # Not those of this restore, which other nodes may have begun.
+        earlier = [hold for hold in await read_holds(self._segments) if hold.until_ms < oldest]
+        self.rebuilt = rebuilt = await rebuild_logs(self._segments, logs, restored, earlier)
         if rebuilt.held or rebuilt.unreadable:
-            # They are not in the metadata, and are no orphans until an operator says so.
-            oldest = min((one.created_ms for one in manifests), default=0)
-            await put_hold(self._segments, Hold(oldest, self._clock.now_ms()))
+            # They are not in the metadata, and are no orphans until an operator says so. A backup
+            # takes a while, so that they may be older than it says it is.
+            first = min([oldest, *(one.modified_ms for one in rebuilt.held)])
+            await put_hold(self._segments, Hold(first, self._clock.now_ms()))
         newest_ms = max(
             (one.event_timestamp_ms for page in rebuilt.segments.values() for one in page),
             default=0,
