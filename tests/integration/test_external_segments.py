@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from skylog.broker.assembly.tiered import TieredStorage
+from skylog.client.bulk.segments import GrantedRun, Run, SegmentRange, start_segments
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.testing import Broker
@@ -180,6 +181,27 @@ def test_epochs_topics_and_ids_that_are_refused(broker: Broker, job: JobByHand) 
     assert job.finish(granted, epoch=epoch + 1).error is ErrorCode.UNKNOWN_LEADER_EPOCH
     many = job.finish(granted, *(new_id() for _ in range(33)))
     assert "33 segments of one partition" in (many.message or "")
+
+
+def test_two_partitions_may_have_segments_of_one_id(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.create("one-id", partitions=2, configs=EXTERNAL)
+    one = new_id()
+    jobs = [JobByHand(broker.bootstrap, "one-id", index) for index in (0, 1)]
+    for each in jobs:
+        assert client.produce("one-id", b"value", index=each.index).error_code == 0
+    until(lambda: all(not each.start().error for each in jobs), "the leader is ready")
+    runs = [Run(each.key, each.topic_id, -1, (SegmentRange(one, 0, 0),)) for each in jobs]
+    job = jobs[0]
+
+    async def ask() -> list[GrantedRun]:
+        return await start_segments(await job.cluster.cluster(), job.id, runs)
+
+    for answer in job.cluster.run(ask()):
+        assert answer.error is ErrorCode.NONE, answer
+        assert [granted.id for granted in answer.segments] == [one]
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_only_consolidating_diskless_topics_are_assembled(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.ids import Uuid
+from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.tiered.consolidation.grants import Asked, Grant, Grants, GrantStage
 from skylog.tiered.segments import RemoteSegment, TopicIdPartition
 
@@ -94,6 +94,7 @@ def test_a_run_has_no_gap_overlap_or_empty_segment_within() -> None:
     assert "overlaps" in refused(table(), [first, second._replace(start_offset=9)])
     assert "from 0 to -1" in refused(table(), [first._replace(end_offset=-1)])
     assert "one id" in refused(table(), [first, second._replace(id=first.id)])
+    assert "without an id" in refused(table(), [first._replace(id=ZERO_UUID)])
 
 
 def test_only_so_many_are_open() -> None:

@@ -115,7 +115,8 @@ class ExternalAssembly:
         self._counts = counts
         self._check = SegmentCheck(storage, batches, system.executor)
         self._checks = asyncio.Semaphore(EXTERNAL_CHECKS_AT_ONCE_MAX)
-        self._tasks: dict[Uuid, asyncio.Task[None]] = {}
+        # Jobs choose the ids: two partitions may have the same.
+        self._tasks: dict[tuple[TopicIdPartition, Uuid], asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """What is granted is cleaned by the next leader."""
@@ -226,7 +227,7 @@ class ExternalAssembly:
 
     async def _done(self, grant: SegmentGrant) -> None:
         """Wait for the record of a grant that is being published."""
-        task = self._tasks.get(grant.segment.id)
+        task = self._tasks.get((grant.segment.partition, grant.segment.id))
         if task is not None:
             # Shielded: it goes on though the request that waits for it has ended.
             await asyncio.shield(task)
@@ -316,13 +317,13 @@ class ExternalAssembly:
             place.hosted.give_up(segment.id)
 
     def _run(self, grant: SegmentGrant, work: Coroutine[Any, Any, None]) -> None:
-        segment_id = grant.segment.id
+        key = (grant.segment.partition, grant.segment.id)
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks[segment_id] = task
+        self._tasks[key] = task
 
         def ended(done: asyncio.Task[None]) -> None:
-            del self._tasks[segment_id]
+            del self._tasks[key]
             if not done.cancelled() and done.exception() is not None:
-                _log.error("segment of a job failed", segment=str(segment_id), why=done.exception())
+                _log.error("segment of a job failed", segment=str(key[1]), why=done.exception())
 
         task.add_done_callback(ended)

@@ -29,6 +29,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import ZERO_UUID
 
 if TYPE_CHECKING:
     from skylog.kernel.ids import Uuid
@@ -138,6 +139,8 @@ class Grants(Generic[SampleT]):
             expected = one.end_offset + 1
         if len({one.id for one in asked}) < len(asked):
             raise _refused("two segments with one id")
+        if any(one.id == ZERO_UUID for one in asked):
+            raise _refused("a segment without an id")
 
     def grant(
         self,
