@@ -160,8 +160,14 @@ def applied(saga: Saga, outcome: Outcome, custom_metadata: bytes | None = None) 
     return saga  # once more
 
 
-# A put that failed for certain, and a COPY_FINISHED that an epoch of our own overtook.
-_DISCARDED: Final = ((Stage.PUT, Outcome.FAILED), (Stage.FINISH, Outcome.VOID))
+# A put that failed for certain; a COPY_FINISHED that an epoch of our own overtook; a second
+# DELETE_FINISHED, if the answer to the first was lost and a record that was held up has brought the
+# segment back meanwhile.
+_DISCARDED: Final = (
+    (Stage.PUT, Outcome.FAILED),
+    (Stage.FINISH, Outcome.VOID),
+    (Stage.FORGET, Outcome.VOID),
+)
 
 
 def _after(saga: Saga) -> Stage:

@@ -87,8 +87,12 @@ def test_a_publish_whose_answer_was_lost_is_repeated(stage: Stage) -> None:
 
 def test_void_while_still_leading_discards_a_finished_copy_and_repeats_the_rest() -> None:
     assert applied(Saga(segment(), Stage.FINISH), Outcome.VOID).stage is Stage.DISCARD
-    for stage in (Stage.START, Stage.DISCARD, Stage.FORGET):
+    for stage in (Stage.START, Stage.DISCARD):
         assert applied(Saga(segment(), stage), Outcome.VOID).stage is stage
+
+
+def test_a_deleted_segment_that_a_late_record_brought_back_is_deleted_again() -> None:
+    assert applied(Saga(segment(), Stage.FORGET), Outcome.VOID).stage is Stage.DISCARD
 
 
 @pytest.mark.parametrize(
