@@ -12,6 +12,8 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from skylog.cli.restore import restore_node
 from skylog.diskless.files.manifest import Manifest
 from skylog.diskless.files.restore import RestoreReport
@@ -119,7 +121,8 @@ def test_a_backup_from_before_a_prune(tmp_path: Path) -> None:
     assert len(held) == 4 and all(path.exists() for path in held)
 
 
-def test_what_one_restore_held_another_one_does_not_take(tmp_path: Path) -> None:
+@pytest.mark.parametrize("released", [False, True])
+def test_what_one_restore_held_another_one_does_not_take(tmp_path: Path, released: bool) -> None:
     """Other records have been written at those offsets since."""
     bucket, directory, kept = tmp_path / "bucket", tmp_path / "data", tmp_path / "kept"
     with (
@@ -154,9 +157,12 @@ def test_what_one_restore_held_another_one_does_not_take(tmp_path: Path) -> None
         assert backup is not None
         broker.run(backup.run_once())
     shutil.rmtree(directory)
+    if released:  # and no scan has deleted it yet
+        for path in list(bucket.rglob("holds")):
+            shutil.rmtree(path)
     report, remote = restore(bucket, directory)
     assert report.partitions[0].high_watermark == 48
-    assert {one.id for one in remote.held} == held
+    assert {one.id for one in (remote.spare if released else remote.held)} == held
     with (
         consolidating_broker(bucket, directory=directory, **OPTIONS) as broker,
         Client(broker.bootstrap) as client,

@@ -66,6 +66,9 @@ def rebuild(
     above = [f"{one.topic} {one.id} ends above the high watermark" for one in rebuilt.held]
     for text in [*rebuilt.unreadable, *above][:20]:
         say(f"left out: {text}")
+    if rebuilt.spare:
+        spare = counted(len(rebuilt.spare), "segment")
+        say(f"left out: {spare} of records that newer segments, or the WAL, have as well")
     if not rebuilt.count:
         raise CommandError(f"no whole segment in {url}")
     if dry_run:
@@ -97,7 +100,9 @@ async def _diskless_logs(cluster: Cluster) -> dict[TopicIdPartition, RestoredLog
     }
     starts = await offsets_at(cluster, list(keys), EARLIEST_LOCAL)
     ends = await offsets_at(cluster, list(keys), LATEST)
-    return {found: RestoredLog(starts[key], ends[key]) for key, found in keys.items()}
+    return {
+        found: RestoredLog(starts[key], ends[key], is_there=True) for key, found in keys.items()
+    }
 
 
 def _rows(rebuilt: RebuiltLogs) -> list[dict[str, Any]]:

@@ -14,8 +14,10 @@ carry no epoch of a leader: the fence of the old cluster does not hold the new o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from skylog.kernel.errors import StorageError
@@ -46,6 +48,8 @@ class RebuiltLogs:
     # They reach above what was restored of their partition, now or by an earlier restore, and wait
     # for the operator.
     held: list[StoredSegment] = field(default_factory=list)
+    # Left out: what they have of a diskless partition is elsewhere, too, and that is newer.
+    spare: list[StoredSegment] = field(default_factory=list)
     # Whole by their objects, but what they are cannot be told.
     unreadable: list[str] = field(default_factory=list)
 
@@ -75,10 +79,40 @@ class WritableTopic(Protocol):
 
 
 class RestoredLog(NamedTuple):
-    """What a partition has besides its remote segments: from ``start`` to ``end`` (exclusive)."""
+    """What a diskless partition has besides its remote segments: from ``start`` to ``end``
+    (exclusive). ``is_there``: now, and not only by a backup."""
 
     start: int
     end: int
+    is_there: bool = False
+
+
+class _Spans:
+    """Offsets as ranges that do not touch each other; ends are exclusive."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for start, end in ranges:
+            self.add(start, end)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._starts, self._ends, strict=True)
+
+    def has_all(self, start: int, end: int) -> bool:
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and end <= self._ends[at]
+
+    def has_any(self, start: int, end: int) -> bool:
+        at = bisect_right(self._ends, start)
+        return at < len(self._starts) and self._starts[at] < end
+
+    def add(self, start: int, end: int) -> None:
+        low, high = bisect_left(self._ends, start), bisect_right(self._starts, end)
+        if low < high:
+            start, end = min(start, self._starts[low]), max(end, self._ends[high - 1])
+        self._starts[low:high] = [start]
+        self._ends[low:high] = [end]
 
 
 async def rebuild_logs(
@@ -94,6 +128,7 @@ async def rebuild_logs(
     known = merged(snapshots)
     rebuilt = RebuiltLogs()
     listed: set[bytes] = set()
+    unknown: dict[TopicIdPartition, list[tuple[StoredSegment, RemoteSegment]]] = {}
     async for stored in stored_segments(store):
         before = known.get(stored.partition)
         snapshot = before.segment(stored.id) if before is not None else None
@@ -107,9 +142,14 @@ async def rebuild_logs(
         if is_above or (is_newer and any(hold.covers(stored.modified_ms) for hold in holds)):
             rebuilt.held.append(stored)
             continue
+        if is_newer and log is not None:
+            unknown.setdefault(segment.partition, []).append((stored, segment))
+            continue
         if is_newer:
             rebuilt.newer.append(stored)
         rebuilt.segments.setdefault(segment.partition, []).append(segment)
+    for partition, found in unknown.items():
+        _take_needed(found, restored(partition), rebuilt)
     for segments in rebuilt.segments.values():
         segments.sort(key=lambda one: (one.start_offset, one.id))
     for partition, remote in known.items():
@@ -127,6 +167,35 @@ async def rebuild_logs(
             if segment.state is SegmentState.COPY_FINISHED and segment.id not in listed
         ]
     return rebuilt
+
+
+def _take_needed(
+    found: list[tuple[StoredSegment, RemoteSegment]],
+    log: RestoredLog | None,
+    rebuilt: RebuiltLogs,
+) -> None:
+    """Of a diskless partition: what no snapshot knows may be of a history that a restore has ended,
+    and is in the store until it is cleaned. Others have been put in its place since: it is taken
+    only if something would be missing without it."""
+    partition = found[0][1].partition
+    newer = _Spans(map(_offsets, rebuilt.segments.get(partition, ())))
+    if log is not None and log.is_there:
+        newer.add(log.start, log.end)
+    found.sort(key=lambda one: (-one[0].modified_ms, one[1].id))
+    for at, (stored, segment) in enumerate(found, 1):
+        offsets = _offsets(segment)
+        if newer.has_any(*offsets):
+            older = (_offsets(one) for _, one in found[at:])
+            if _Spans(chain(newer, older)).has_all(*offsets):
+                rebuilt.spare.append(stored)
+                continue
+        newer.add(*offsets)
+        rebuilt.newer.append(stored)
+        rebuilt.segments.setdefault(partition, []).append(segment)
+
+
+def _offsets(segment: RemoteSegment) -> tuple[int, int]:
+    return segment.start_offset, segment.end_offset + 1
 
 
 def merged(snapshots: Iterable[RemoteLog]) -> Mapping[TopicIdPartition, RemoteLog]:

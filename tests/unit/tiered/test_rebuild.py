@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
@@ -207,6 +208,45 @@ async def test_what_reaches_above_the_restored_records_is_held(tmp_path: Path) -
     rebuilt = await rebuild_logs(made.store, restored=lambda partition: RestoredLog(0, 20))
     assert [stored.start_offset for stored in rebuilt.held] == [20]
     assert rebuilt.count == 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_what_was_put_since_is_taken_instead_of_what_no_snapshot_knows(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """Of a history that a restore ended, until its segments are cleaned."""
+    made = History(tmp_path)
+    clock = ManualClock()
+    made.store = MemoryStore(clock)
+    made.storage = ObjectRemoteStorage(made.store, AivenLayout(), InlineExecutor())
+    first = segment(9, PARTITIONS[0], 0, 9)
+    ended = [segment(8, PARTITIONS[0], 8, 24), segment(7, PARTITIONS[0], 25, 34)]
+    await made.storage.copy(first, made.files)
+    clock.advance(1000)
+    for one in ended:
+        await made.storage.copy(one, made.files)
+    clock.advance(1000)
+    since = [segment(1, PARTITIONS[0], 10, 16), segment(2, PARTITIONS[0], 17, 29)]
+    for one in since:
+        await made.storage.copy(one, made.files)
+    wal = RestoredLog(30, 40, is_there)
+    for logs in ([], [replayed_of(made, first, since[0])]):
+        rebuilt = await rebuild_logs(made.store, logs, lambda partition: wal)
+        spare = {one.id for one in rebuilt.spare}
+        taken = [one.id for one in rebuilt.segments[PARTITIONS[0]]]
+        # Without the WAL nothing else has the end of it.
+        expected = ended if is_there else ended[:1]
+        assert spare == {one.id for one in expected}
+        assert taken == [one.id for one in (first, *since, *ended) if one.id not in spare]
+
+
+def replayed_of(made: History, *segments: RemoteSegment) -> RemoteLog:
+    """A snapshot that knows some of what the store has."""
+    for one in segments:
+        made.publish(one.partition, segment_started(one))
+        state = SegmentState.COPY_FINISHED
+        made.publish(one.partition, segment_updated(one, state, broker_id=1, now_ms=1))
+    return made.logs[PARTITIONS[0]]
 
 
 @pytest.mark.parametrize(("wal_start", "log_start"), [(0, 5), (7, 7), (10, 10), (30, 10)], ids=str)
