@@ -185,8 +185,10 @@ def _take_needed(
     for at, (stored, segment) in enumerate(found, 1):
         offsets = _offsets(segment)
         if newer.has_any(*offsets):
-            older = (_offsets(one) for _, one in found[at:])
-            if _Spans(chain(newer, older)).has_all(*offsets):
+            # An older one that overlaps what is newer may itself be the one to leave out.
+            older = [_offsets(one) for _, one in found[at:]]
+            others = chain(newer, (one for one in older if not newer.has_any(*one)))
+            if _Spans(others).has_all(*offsets):
                 rebuilt.spare.append(stored)
                 continue
         newer.add(*offsets)

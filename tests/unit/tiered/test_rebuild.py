@@ -226,7 +226,7 @@ async def test_what_was_put_since_is_taken_instead_of_what_no_snapshot_knows(
     for one in ended:
         await made.storage.copy(one, made.files)
     clock.advance(1000)
-    since = [segment(1, PARTITIONS[0], 10, 16), segment(2, PARTITIONS[0], 17, 29)]
+    since = [segment(1, PARTITIONS[0], 10, 16), segment(2, PARTITIONS[0], 15, 29)]
     for one in since:
         await made.storage.copy(one, made.files)
     wal = RestoredLog(30, 40, is_there)
