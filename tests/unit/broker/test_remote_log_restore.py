@@ -155,3 +155,24 @@ async def test_what_remote_segments_have_is_known(tmp_path: Path) -> None:
     assert not restore.has(partition, 10_015, 10_019)
     assert restore.has(partition, 10_020, 10_029)
     assert not restore.has((METADATA_ID, 0), 0, 0)
+
+
+async def test_a_backup_from_before_a_restore_counts_no_more(tmp_path: Path) -> None:
+    """Of a node that has not come back. The metadata was written anew by the restore, so that its
+    offsets are lower than they were."""
+    nodes = Nodes(made := History(tmp_path))
+    ended = [segment(n + 1, PARTITIONS[0], n * 10, n * 10 + 9) for n in range(3)]
+    for one in ended:
+        await made.copy(one)
+    await nodes.back_up(3, list(made.logs.values()))
+    nodes.clock.advance(1000)
+    made.offset, made.logs = 0, {one: RemoteLog(one, "topic1") for one in PARTITIONS}
+    since = segment(9, PARTITIONS[0], 10, 29)
+    await made.copy(ended[0])
+    await made.copy(since)
+    await nodes.back_up(1, list(made.logs.values()))
+    restore = nodes.restore()
+    await restore.batches({PARTITIONS[0]: (30, 40)})
+    assert restore.rebuilt is not None
+    taken = [one.id for one in restore.rebuilt.segments[PARTITIONS[0]]]
+    assert taken == [ended[0].id, since.id]

@@ -49,8 +49,14 @@ class RemoteLogRestore:
         self._spans: dict[TopicPartition, list[tuple[int, int]]] = {}
 
     async def batches(self, wal: Mapping[TopicPartition, tuple[int, int]]) -> Mapping[int, bytes]:
-        manifests = await latest_of_all(self._backups)
-        logs = [log for manifest in manifests for log in await self._logs(manifest)]
+        manifests = sorted(await latest_of_all(self._backups), key=lambda one: one.created_ms)
+        # The newest backup counts, not the one that has read furthest: a restore writes the
+        # metadata anew, and a node that has not come back still has a backup from before it.
+        logs: dict[TopicIdPartition, RemoteLog] = {}
+        used: dict[TopicIdPartition, int] = {}
+        for manifest in manifests:
+            for log in await self._logs(manifest):
+                logs[log.partition], used[log.partition] = log, manifest.created_ms
 
         def restored(partition: TopicIdPartition) -> RestoredLog | None:
             found = wal.get(partition)
@@ -58,8 +64,11 @@ class RemoteLogRestore:
 
         oldest = min((one.created_ms for one in manifests), default=0)
         # Not those of this restore, which other nodes may have begun.
-        earlier = [hold for hold in await read_holds(self._segments) if hold.until_ms < oldest]
-        self.rebuilt = rebuilt = await rebuild_logs(self._segments, logs, restored, earlier)
+        read_ms = min(used.values(), default=0)
+        earlier = [hold for hold in await read_holds(self._segments) if hold.until_ms < read_ms]
+        self.rebuilt = rebuilt = await rebuild_logs(
+            self._segments, logs.values(), restored, earlier
+        )
         if rebuilt.held or rebuilt.unreadable:
             # They are not in the metadata, and are no orphans until an operator says so. A backup
             # takes a while, so that they may be older than it says it is.
