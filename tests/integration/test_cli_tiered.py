@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from skylog.objects.holds import Hold
 from skylog.testing import Broker
 from tests.integration.broker_client import Client
 from tests.integration.cli_support import Cli, invoke
@@ -158,6 +159,23 @@ def test_orphans_are_listed_and_deleted_when_told(cli: Cli, bucket: Path) -> Non
     until(lambda: "orphan" in _orphans(cli, bucket))
     cli.ok("tiered", "orphans", "--delete", "--yes", *_store(bucket))
     assert not orphan.exists() and log.exists()
+
+
+def test_what_a_restore_holds_is_listed_and_released(cli: Cli, bucket: Path) -> None:
+    log = objects(bucket, "log")[0]
+    unknown = log.with_name(log.name[:20] + "-" + "B" * 21 + "Q.log")
+    unknown.write_bytes(b"of another history")
+    created_ms = int(unknown.stat().st_mtime * 1000)
+    hold = bucket / Hold(created_ms - 1, created_ms + 1).key.text
+    hold.parent.mkdir(parents=True, exist_ok=True)
+    hold.write_bytes(b"")
+    cli.ok("tiered", "orphans", "--delete", "--yes", *_store(bucket))
+    assert _orphans(cli, bucket) == ["held"]
+    told = cli.run("tiered", "orphans", "--release", "--yes", *_store(bucket))
+    assert "released: 1 hold" in told.stderr and unknown.exists()
+    assert _orphans(cli, bucket) == ["orphan"]
+    cli.ok("tiered", "orphans", "--delete", "--yes", *_store(bucket))
+    assert not unknown.exists() and log.exists()
 
 
 def _store(bucket: Path) -> tuple[str, ...]:

@@ -192,7 +192,8 @@ def _show_remote(remote: RebuiltLogs) -> None:
     sys.stdout.write(f"{counted(remote.count, 'remote segment')} can be read.\n")
     told = {
         "in the backup, but no longer in the store": _missing(remote),
-        "newer than what was restored of their partitions, and kept": _held(remote),
+        "newer than what was restored of their partitions, and kept"
+        " (see skylog tiered orphans)": _held(remote),
         "unreadable, and kept": remote.unreadable,
     }
     for what, found in told.items():

@@ -35,7 +35,9 @@ app.command(
 app.command(
     "orphans",
     epilog=examples(
-        "skylog tiered orphans", "skylog tiered orphans --delete --storage-url s3://bucket/prefix"
+        "skylog tiered orphans",
+        "skylog tiered orphans --delete --storage-url s3://bucket/prefix",
+        "skylog tiered orphans --release",
     ),
 )(orphans)
 app.command(

@@ -155,6 +155,10 @@ def orphans(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete them now instead of with the next scan.")
     ] = False,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Release held segments, so that brokers may delete them."),
+    ] = False,
     yes: Yes = False,
     server_config: ServerConfig = None,
     override: Override = None,
@@ -166,7 +170,8 @@ def orphans(
     """List objects of remote segments that no metadata names.
 
     \b
-    orphan   the brokers' next scan deletes it, if it is older than the grace
+    orphan   older than the grace: the brokers' next scan deletes it
+    held     kept since a restore, until --release; then it may be an orphan
     needed   unknown, but the only copy of its offsets: never deleted; see
              `skylog tiered rebuild`, or delete the records up to there
 
@@ -189,7 +194,11 @@ def orphans(
             "stored": format_time(segment.modified_ms),
             "state": state,
         }
-        for state, found in (("orphan", report.shown), ("needed", report.needed))
+        for state, found in (
+            ("orphan", report.shown),
+            ("held", report.kept),
+            ("needed", report.needed),
+        )
         for segment in found
     ]
     if json:
@@ -205,6 +214,10 @@ def orphans(
         confirm(f"Delete {counted(report.orphans, 'orphan')}?", yes=yes)
         deleted = call(lambda cluster: _delete(cluster, options), bootstrap, client_config)
         say(f"deleted: {counted(deleted, 'orphan')}")
+    if release:
+        confirm("End the holds of all restores?", yes=yes)
+        ended = call(lambda cluster: _release(cluster, options), bootstrap, client_config)
+        say(f"released: {counted(ended, 'hold')}")
     if report.needed:
         raise CommandError(
             f"{counted(len(report.needed), 'segment')} that no metadata names, with offsets that "
@@ -215,6 +228,13 @@ def orphans(
 async def _delete(cluster: Cluster, options: RemoteStoreOptions) -> int:
     async with opened_remote(options, cluster) as storage:
         return (await _scan(cluster, options, storage, delete=True)).orphans
+
+
+async def _release(cluster: Cluster, options: RemoteStoreOptions) -> int:
+    from skylog.objects.holds import release_holds  # noqa: PLC0415 - not needed for --help
+
+    async with opened_remote(options, cluster) as storage:
+        return len(await release_holds(storage.store))
 
 
 async def _scan(

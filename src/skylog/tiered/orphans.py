@@ -84,15 +84,15 @@ def fate(
 ) -> Fate:
     """Pure. ``missing_ms`` is how long its topic has been missing; None if it exists, and then
     ``known`` is the answer of the leader. ``NEEDED`` is decided by ``needed``."""
-    if segment.modified_ms > now_ms - grace_ms:
-        return Fate.YOUNG
+    if known is not None and missing_ms is None and segment.id in known.ids:
+        return Fate.KNOWN
     if any(hold.covers(info.modified_ms) for hold in holds for info in segment.objects.values()):
         return Fate.HELD
+    if segment.modified_ms > now_ms - grace_ms:
+        return Fate.YOUNG
     if missing_ms is not None:
         return Fate.ORPHAN if missing_ms >= grace_ms else Fate.WAITING
-    if known is None:
-        return Fate.UNANSWERED
-    return Fate.KNOWN if segment.id in known.ids else Fate.ORPHAN
+    return Fate.UNANSWERED if known is None else Fate.ORPHAN
 
 
 def needed(start: int, end: int, known: KnownSegments) -> bool:
@@ -118,7 +118,7 @@ class OrphanStats:
 
 @dataclass(slots=True)
 class OrphanReport:
-    """What one scan found; ``shown`` has the first of the orphans."""
+    """What one scan found; ``shown`` has the first of the orphans, ``kept`` of those held."""
 
     scanned: int = 0
     orphans: int = 0
@@ -127,6 +127,7 @@ class OrphanReport:
     unanswered: int = 0
     needed: list[StoredSegment] = field(default_factory=list)
     shown: list[StoredSegment] = field(default_factory=list)
+    kept: list[StoredSegment] = field(default_factory=list)
 
 
 class OrphanScanner:
@@ -237,6 +238,8 @@ class OrphanScanner:
     ) -> None:
         if decided is Fate.HELD:
             report.held += 1
+            if len(report.kept) < _SHOWN_MAX:
+                report.kept.append(segment)
         elif decided is Fate.UNANSWERED:
             report.unanswered += 1
         elif decided is Fate.NEEDED:

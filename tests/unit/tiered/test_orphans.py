@@ -158,6 +158,16 @@ async def test_nothing_is_deleted_within_a_hold(world: World) -> None:
     assert await world.left() == {2}
 
 
+async def test_what_is_held_is_told_at_once_and_what_is_known_is_not_held(world: World) -> None:
+    await world.put(1)
+    known = await world.put(2, start_offset=2000, end_offset=2001)
+    world.known = {known.partition: knows(known)}
+    now = world.clock.now_ms()
+    await put_hold(world.memory, Hold(now - 1, now + 1))
+    report = await world.scanner().scan(delete=True)
+    assert (report.held, [one.id[0] for one in report.kept]) == (1, [1])
+
+
 async def test_without_the_claim_nothing_is_looked_at(world: World) -> None:
     await world.put(1)
     await BucketClaim(world.memory, "theirs").require()
