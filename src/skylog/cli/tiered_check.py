@@ -184,23 +184,7 @@ def orphans(
             return await _scan(cluster, options, storage, delete=False)
 
     report = call(work, bootstrap, client_config)
-    rows = [
-        {
-            "topic": segment.topic,
-            "partition": segment.partition.partition_index,
-            "start_offset": segment.start_offset,
-            "id": str(segment.id),
-            "bytes": segment.size,
-            "stored": format_time(segment.modified_ms),
-            "state": state,
-        }
-        for state, found in (
-            ("orphan", report.shown),
-            ("held", report.kept),
-            ("needed", report.needed),
-        )
-        for segment in found
-    ]
+    rows = _orphan_rows(report)
     if json:
         print_json(rows)
     else:
@@ -223,6 +207,26 @@ def orphans(
             f"{counted(len(report.needed), 'segment')} that no metadata names, with offsets that "
             "nothing else has"
         )
+
+
+def _orphan_rows(report: OrphanReport) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": segment.topic,
+            "partition": segment.partition.partition_index,
+            "start_offset": segment.start_offset,
+            "id": str(segment.id),
+            "bytes": segment.size,
+            "stored": format_time(segment.modified_ms),
+            "state": state,
+        }
+        for state, found in (
+            ("orphan", report.shown),
+            ("held", report.kept),
+            ("needed", report.needed),
+        )
+        for segment in found
+    ]
 
 
 async def _delete(cluster: Cluster, options: RemoteStoreOptions) -> int:
