@@ -77,3 +77,27 @@ def test_a_topic_on_postgres_is_consolidated(tmp_path: Path) -> None:
         alter(client, "t", retention_bytes="1")
         until_offset(client, "t", EARLIEST, 45)
         read_all(client, "t", 45, 48)
+
+
+def test_a_restore_leaves_the_start_to_the_database(tmp_path: Path) -> None:
+    """A segment is damaged, for which the WAL is kept: only the database knows that it is."""
+    bucket, disk = tmp_path / "bucket", tmp_path / "disk"
+    given = settings(bucket) | {"diskless.tiering.prune.delay.ms": "3600000"}
+    with Broker(given, directory=disk) as broker, Client(broker.bootstrap) as client:
+        client.create("t", 1, CONSOLIDATING)
+        fill(client, "t", 0, 23)
+        until(lambda: offsets(client, "t", -5) == [19])
+        backup = broker.node.maintenance.backup
+        assert backup is not None
+        broker.run(backup.run_once())
+    (manifest,) = bucket.rglob(f"{0:020}-*.rsm-manifest")
+    manifest.unlink()
+    shutil.rmtree(disk)
+    overrides = [f"{name}={text}" for name, text in {**given, "log.dirs": str(disk)}.items()]
+    _, remote = asyncio.run(restore_node(load_settings(None, {}, overrides)))
+    assert remote is not None
+    assert [one.start_offset for one in remote.missing] == [0]
+    with Broker(given, directory=disk) as broker, Client(broker.bootstrap) as client:
+        until(lambda: offsets(client, "t", -5) == [19], "it is copied again")
+        assert offsets(client, "t", -2) == [0]
+        read_all(client, "t", 0, 23)

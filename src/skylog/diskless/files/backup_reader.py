@@ -12,10 +12,15 @@ from typing import Final, TypeAlias
 
 from skylog.diskless.files.backup import read_manifest
 from skylog.diskless.files.manifest import LogBackup, Manifest, Part, manifest_prefix
+from skylog.diskless.plane import TopicPartition
 from skylog.kernel.errors import StorageError
+from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.objects.store import NotFound, ObjectInfo, ObjectStore
 from skylog.quorum.snapshots import parse_name
 from skylog.wire.batch import Batch, split_batches
+from skylog.wire.messages.partition_record import PartitionRecord
+from skylog.wire.metadata_records import decode_metadata
+from skylog.wire.records import decode_records
 
 _BACKUPS: Final = "backup/"
 _MANIFESTS: Final = "manifests"
@@ -72,6 +77,32 @@ async def _last_epoch(store: ObjectStore, log: LogBackup) -> int:
         return int(last.leader_epoch)
     parsed = parse_name(log.snapshot_name)
     return parsed[0].epoch if parsed is not None else -1
+
+
+async def diskless_partitions(
+    store: ObjectStore, manifests: Iterable[Manifest]
+) -> set[TopicPartition]:
+    """Those that there were, by the newest backup of the cluster's metadata."""
+    found: set[TopicPartition] = set()
+    for log in (await newest_logs(store, manifests, CLUSTER_METADATA)).values():
+        if log.snapshot is not None:
+            found |= _diskless(split_batches(await get_part(store, log.snapshot)))
+        async for batches in batches_of(store, log):
+            found |= _diskless(batches)
+    return found
+
+
+def _diskless(batches: Iterable[Batch]) -> set[TopicPartition]:
+    records = (
+        decode_metadata(record.value)
+        for batch in batches
+        for record in (() if batch.is_control else decode_records(batch))
+    )
+    return {
+        (one.topic_id, one.partition_id)
+        for one in records
+        if isinstance(one, PartitionRecord) and one.diskless_coordinator_id >= 0
+    }
 
 
 async def get_part(store: ObjectStore, part: Part) -> bytes:

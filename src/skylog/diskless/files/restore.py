@@ -21,8 +21,8 @@ from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.files.backup_reader import (
-    LogIdentity,
     batches_of,
+    diskless_partitions,
     get_part,
     identity,
     latest_backup,
@@ -60,6 +60,7 @@ from skylog.wire.records import decode_records
 EPOCH_FLOOR: Final = "restored-leader-epoch-floor"
 # What a backup says of a partition of the metadata topic of which the node has a replica.
 REPLICA: Final = "replica"
+_ABOVE_ALL: Final = 2**63 - 1
 LOST_FOUND: Final = "lost+found"  # every new file system has it
 
 
@@ -184,14 +185,17 @@ class Restore:
         self._check(manifest)
         for directory in self._directories.all:
             directory.mkdir(parents=True, exist_ok=True)
-        coordinators = dict(await self._coordinators(manifest))
+        manifests = await self._manifests(manifest)
+        # Of all coordinators of the cluster: all nodes restore the same of each, so that it does
+        # not matter who leads it then.
+        coordinators = dict(await newest_logs(self._store, manifests, DISKLESS_METADATA))
         restored = [
             await self._restore_log(coordinators.pop(identity(log)))
             for log in manifest.logs
             if log.topic == DISKLESS_METADATA
         ]
         if self._remote is not None:
-            restored += await self._restore_remote(self._remote, manifest, coordinators.values())
+            restored += await self._restore_remote(self._remote, manifests, coordinators.values())
         self._write_checkpoints(restored)
         for log in manifest.logs:
             if log.topic == CLUSTER_METADATA:
@@ -224,29 +228,30 @@ class Restore:
         home = where.metadata_dir if topic == CLUSTER_METADATA else where.log_dirs[0]
         return home / directory_name(topic, partition)
 
-    async def _coordinators(self, manifest: Manifest) -> Mapping[LogIdentity, LogBackup]:
-        """The logs of all coordinators of the cluster. All nodes restore the same of each, so that
-        it does not matter who leads it then."""
-        manifests = [
+    async def _manifests(self, manifest: Manifest) -> list[Manifest]:
+        """The newest backup of each node of the cluster; ``manifest`` is this node's."""
+        others = [
             one
             for one in await latest_of_all(self._store)
             if one.cluster_id == manifest.cluster_id and one.node_id != manifest.node_id
         ]
-        return await newest_logs(self._store, [manifest, *manifests], DISKLESS_METADATA)
+        return [manifest, *others]
 
     async def _restore_remote(
-        self, remote: RemoteMetadata, manifest: Manifest, elsewhere: Iterable[LogBackup]
+        self, remote: RemoteMetadata, manifests: Sequence[Manifest], elsewhere: Iterable[LogBackup]
     ) -> list[Log]:
         """Logs of the metadata topic of remote segments: not copied, but written anew."""
         hosted = [
             backup
-            for backup in manifest.logs
+            for backup in manifests[0].logs
             if backup.topic == REMOTE_LOG_METADATA and backup.snapshot_name == REPLICA
         ]
         if not hosted and not self._machines:  # a controller need not read the store
             return []
         others = [await self._replayed(log) for log in elsewhere]
-        wal = {
+        # A database, which is not restored, may have anything of them.
+        wal = dict.fromkeys(await diskless_partitions(self._store, manifests), (0, _ABOVE_ALL))
+        wal |= {
             partition: (state.wal_start_offset, state.high_watermark)
             for machine in (*self._machines, *others)
             for partition, _, state in machine.state.all_partitions()
