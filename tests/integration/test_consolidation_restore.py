@@ -69,6 +69,11 @@ def keep_backup(directory: Path, to: Path) -> None:
         newest: dict[Path, Path] = {path.parent: path for path in sorted(to.rglob("manifests/*"))}
         manifests = [Manifest.from_bytes(path.read_bytes()) for path in newest.values()]
         keys = [part.key for one in manifests for log in one.logs for part in log.parts]
+        # What was made while the rest was copied; a slow machine would never get all at once.
+        for name in {key.rpartition("/")[2] for key in keys}:
+            for path in directory.rglob(name):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copy(path, to / path.relative_to(directory))
         names = {path.name for path in to.rglob("*")}
         return bool(keys) and all(key.rpartition("/")[2] in names for key in keys)
 

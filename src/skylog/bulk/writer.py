@@ -7,6 +7,8 @@ the brokers at once.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -35,6 +37,8 @@ from skylog.wire.batch import Compression
 
 # Objects of a task that are uploaded while the next one is encoded.
 _UPLOADS_AT_ONCE: Final = 2
+# How long one that gives up waits for its uploads.
+_STOPPED_SECONDS_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +175,11 @@ class _Session:
 
     async def discard(self) -> None:
         """Stop sending and remove what was staged."""
-        for sending in self._pending:
-            sending.cancel()
+        # A thread that uploads cannot be stopped: what it puts after the deletion would stay.
+        under_way = [asyncio.wrap_future(sending) for sending in self._pending]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOPPED_SECONDS_MAX):
+                await asyncio.gather(*under_way, return_exceptions=True)
         if self._stager is not None:
             await self._stager.discard()
 
