@@ -30,7 +30,7 @@ class Stored:
 
     objects: dict[bytes, dict[str, Any]] = field(default_factory=dict)
     changes: int = 0
-    # Segments with a put that arrived after its sender had given up.
+    # Segments with a put that may have come behind their deletion.
     late: set[bytes] = field(default_factory=set)
 
     def put(self, id_: bytes, name: str, content: Any) -> None:
@@ -168,3 +168,11 @@ class MetadataLog:
             self.truth = RemoteLog(old.partition, old.topic)
             self.advance()
         return lost
+
+
+def is_late(request: Request, topic: MetadataLog) -> bool:
+    """Its sender has given up, or puts what the next leader deletes by now."""
+    if not request.sender_waits or not request.name.startswith("put"):
+        return not request.sender_waits
+    segment = topic.truth.segment(request.about)
+    return segment is None or segment.state is SegmentState.DELETE_STARTED

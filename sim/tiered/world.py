@@ -13,7 +13,7 @@ from sim.tiered import checks
 from sim.tiered.broker import COPY, EXPIRE, PARTITION, REBUILD, TOPIC, SimBroker, State
 from sim.tiered.disk import SimLog
 from sim.tiered.plan import new_plan
-from sim.tiered.store import MetadataLog, Stored
+from sim.tiered.store import MetadataLog, Stored, is_late
 from sim.tiered.waiting import Request
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -25,7 +25,6 @@ BEGIN_MS: Final = 1_000_000
 TAIL: Final = 60
 # How likely a request without a sender is held up once more.
 LATE: Final = 0.95
-GONE: Final = (-1, -1)
 LOG_END_MAX: Final = 48
 QUIET_ROUNDS: Final = 2_000
 
@@ -151,14 +150,13 @@ class World:
         self.in_flight.remove(request)
         if not request.sender_waits:
             self.noted[f"late {request.name.split()[0]}"] += 1
+        if is_late(request, self.topic):
             self.stored.late.add(request.about)
         if dice >= 100 - self.plan.lost:
-            failed = ObjectError(request.name, Outcome.NOT_DONE)
-            request.fail(
-                KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-                if request.name.startswith("publish")
-                else failed
-            )
+            failed: Exception = ObjectError(request.name, Outcome.NOT_DONE)
+            if request.name.startswith("publish"):
+                failed = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+            request.fail(failed)
             self.note("lost", request.name)
             return
         request.arrive()
@@ -233,7 +231,9 @@ class World:
         for offset in range(len(self.committed), disk.high_watermark):
             # After an unclean election it may be remote, or deleted.
             epoch = lineage.epoch_of(offset)
-            self.committed.append(self._written.get((offset, -1 if epoch is None else epoch), GONE))
+            self.committed.append(
+                self._written.get((offset, -1 if epoch is None else epoch), checks.GONE)
+            )
 
     def _local_retention(self) -> None:
         broker = self._running()
@@ -369,7 +369,7 @@ class World:
         """Everybody does what there is to do; False if that is nothing."""
         is_busy = bool(self.in_flight)
         for request in self.in_flight:
-            if not request.sender_waits:
+            if is_late(request, self.topic):
                 self.stored.late.add(request.about)
             request.arrive()
         self.in_flight.clear()
