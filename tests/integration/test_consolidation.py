@@ -292,7 +292,13 @@ def test_a_small_disk_is_enough_for_many_partitions(tmp_path: Path) -> None:
             assert {one.error_code for one in answers.values()} == {0}
             most = max(most, assembler.used_bytes)
         sources = [source_of(own, topic, index) for index in range(partitions)]
-        until(lambda: all(source.assembled_end == 30 for source in sources))
+
+        def is_assembled() -> bool:
+            nonlocal most
+            most = max(most, assembler.used_bytes)
+            return all(source.assembled_end == 30 for source in sources)
+
+        until(is_assembled)
         assert assembler.stats.cut_early > 0
         assert 0 < most <= 2 * size  # what is read at once may be over
         until(lambda: assembler.used_bytes < size)

@@ -9,11 +9,13 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from skylog.diskless.local.round import Round
 from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import random_uuid, system_random
 from skylog.log.checkpoints import encode_epochs
@@ -295,18 +297,29 @@ def _innermost(store: Any) -> Any:
 
 @contextmanager
 def store_log() -> Iterator[StoreLog]:
+    """What fetches read; local copies are filled and compared in the background, at any time."""
     log = StoreLog()
-    get, get_now = LocalStore.get, LocalStore.get_now
+    get, get_now, fill_copies = LocalStore.get, LocalStore.get_now, Round.run
+    in_background: ContextVar[bool] = ContextVar("in_background", default=False)
+
+    async def filling(self: Round) -> None:
+        in_background.set(True)  # each round is a task of its own
+        await fill_copies(self)
 
     async def noted(self: Any, key: Any, *more: Any) -> bytes:
-        log.note(self, key.text)
+        if not in_background.get():
+            log.note(self, key.text)
         return await get(self, key, *more)
 
     def noted_now(self: Any, key: Any, *more: Any) -> bytearray | None:
-        log.note(self, key.text)
+        if not in_background.get():
+            log.note(self, key.text)
         return get_now(self, key, *more)
 
-    with mock.patch.multiple(LocalStore, get=noted, get_now=noted_now):
+    with (
+        mock.patch.multiple(LocalStore, get=noted, get_now=noted_now),
+        mock.patch.object(Round, "run", filling),
+    ):
         yield log
 
 
