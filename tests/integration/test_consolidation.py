@@ -318,6 +318,7 @@ def test_a_start_drops_what_was_being_put_together(tmp_path: Path) -> None:
         fill(client, topic, 0, PER_SEGMENT + 3)
         until_copied(first, topic, PER_SEGMENT)
         until(lambda: source_of(first, topic).assembled_end == PER_SEGMENT + 3)
+        until(lambda: len(assembled(first, topic)) == 1)  # files go soon after their copy
         (left,) = assembled(first, topic)
     assert not left.exists()  # it had handed its leadership over
     left.parent.mkdir()
@@ -332,5 +333,5 @@ def test_a_start_drops_what_was_being_put_together(tmp_path: Path) -> None:
         segments = until_copied(second, topic, 3 * PER_SEGMENT)
         assert [one.start_offset for one in segments] == [0, 5, 10]
         assert foreign.read_text() == "kept"
-        assert [path.name for path in assembled(second, topic)] == [f"{15:020d}.log"]
+        until(lambda: [path.name for path in assembled(second, topic)] == [f"{15:020d}.log"])
         read_all(client, topic, 0, 3 * PER_SEGMENT + 1)
