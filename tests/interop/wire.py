@@ -43,7 +43,13 @@ _IGNORED: Final = {
 }
 # Settings that Kafka does not have.
 OUR_SETTINGS: Final = frozenset(
-    {"diskless.enable", "remote.copy.lag.bytes", "remote.copy.lag.ms", *OURS}
+    {
+        "diskless.enable",
+        "diskless.tiering.assembler",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        *OURS,
+    }
 )
 _KEYS: Final = (
     "group_id", "resource_type", "resource_name", "name", "topic", "topic_name", "feature", "user",

@@ -20,13 +20,21 @@ _OURS: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-\d{1,10}\.\d+", re.ASCII)
 
 def remove_leftovers(directory: Path) -> None:
     """Drop what an earlier run put together: files that were never synced may have holes. What has
-    another name than ours is not touched, and told."""
-    directory.mkdir(parents=True, exist_ok=True)
+    another name than ours is not touched, and told.
+
+    An empty directory goes, too: Kafka does not start on log directories with one of that name.
+    """
+    if not directory.is_dir():
+        return
+    is_empty = True
     for path in sorted(directory.iterdir()):
         if _OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
+            is_empty = False
             _log.warning("not a segment that was put together, left alone", path=str(path))
+    if is_empty:
+        directory.rmdir()
 
 
 def remove(paths: Sequence[str], files: Files) -> None:
