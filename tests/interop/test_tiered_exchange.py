@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from skylog.kernel.errors import ErrorCode
 from skylog.wire.apis import ApiKey
 from tests.interop.scenarios.remote import (
     EARLIEST,
@@ -29,6 +28,7 @@ from tests.interop.scenarios.remote import (
     SETTLE_SECONDS_MAX,
     START_MS,
     TINY,
+    listed,
     offset,
     produce,
     settle,
@@ -39,7 +39,6 @@ from tests.interop.support import Node, java
 from tests.interop.tiered import start_tiered_kafka, start_tiered_skylog
 from tests.interop.wire import Side, plain
 from tests.ports import free_port
-from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -155,23 +154,17 @@ def settle_copied(side: Side, end: int) -> None:
         time.sleep(0.05)
 
 
-def offset_at(side: Side, timestamp: int) -> dict[str, Any] | None:
-    """None if the search of remote segments took too long: Kafka gives up at times."""
-    asked = [{"partition_index": 0, "timestamp": timestamp}]
-    answer = side.quiet(
-        ApiKey.LIST_OFFSETS, 11, topics=[{"name": NAME, "partitions": asked}], timeout_ms=30_000
-    )
-    part: dict[str, Any] = plain(answer)["topics"][0]["partitions"][0]
-    return None if part["error_code"] == ErrorCode.REQUEST_TIMED_OUT else part
-
-
 def seen(side: Side) -> dict[str, Any]:
     """All that a client can ask, by what it asked."""
     found: dict[str, Any] = {}
     times = [START_MS + 500 * step for step in range(-1, 90)]
     specials = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING)
     for at in (*specials, *times):
-        part = until(lambda at=at: offset_at(side, at), "Kafka is too busy to answer")
+        asked = [{"partition_index": 0, "timestamp": at}]
+        topics = [{"name": NAME, "partitions": asked}]
+        part = plain(listed(side, 11, topics=topics, timeout_ms=30_000))["topics"][0]["partitions"][
+            0
+        ]
         if at == LATEST:
             del part["leader_epoch"]  # that of the present leader
         found[f"offset at {at}"] = part

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from skylog.kernel.errors import ErrorCode
 from skylog.wire.apis import ApiKey
 from skylog.wire.batch import split_batches
 from skylog.wire.messages.remote_partition_delete_metadata_record import (
@@ -24,6 +25,7 @@ START_MS: Final = int(time.time() * 1000)
 METADATA_TOPIC = "__remote_log_metadata"
 METADATA_PARTITIONS = 5
 SETTLE_SECONDS_MAX = 60
+ATTEMPTS_MAX = 4
 _NOT_READY: Final = -109
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 EVERY_SPECIAL = tuple(range(-1, -7, -1))
@@ -91,13 +93,18 @@ def ask(
     given = {"timeout_ms": 30_000, **more} if version >= 10 else more
     for timestamp in timestamps or EVERY_SPECIAL:
         asked = [{"partition_index": index, "timestamp": timestamp}]
-        side.call(
-            ApiKey.LIST_OFFSETS,
-            version,
-            label=f"{label}: {timestamp}",
-            topics=[{"name": name, "partitions": asked}],
-            **given,
-        )
+        answer = listed(side, version, topics=[{"name": name, "partitions": asked}], **given)
+        side.note(f"{ApiKey.LIST_OFFSETS.name} v{version} {label}: {timestamp}", answer)
+
+
+def listed(side: Side, version: int, **given: Any) -> Any:
+    """The answer of ListOffsets for one partition. Kafka overlooks at times that its search of
+    remote segments has ended, and answers when the time is up; then it is asked again."""
+    for _ in range(ATTEMPTS_MAX):
+        answer = side.quiet(ApiKey.LIST_OFFSETS, version, **given)
+        if answer.topics[0].partitions[0].error_code != ErrorCode.REQUEST_TIMED_OUT:
+            break
+    return answer
 
 
 def alter(side: Side, name: str, *, quiet: bool = False, **configs: str | None) -> None:
